@@ -1,0 +1,1 @@
+"""Where examinations come from."""
