@@ -1,0 +1,42 @@
+"""The metrics by name. A new metric is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from negatoscope.errors import WrongUse, nearest_names
+
+if TYPE_CHECKING:
+    from negatoscope.metrics.metric import Metric
+
+METRICS: Mapping[str, str] = {
+    "bleu": "negatoscope.metrics.bleu:Bleu",
+    "rouge": "negatoscope.metrics.rouge:Rouge",
+    "cider": "negatoscope.metrics.cider:Cider",
+    "meteor": "negatoscope.metrics.meteor:Meteor",
+    "diversity": "negatoscope.metrics.diversity:Diversity",
+    "lengths": "negatoscope.metrics.lengths:Lengths",
+    "copied": "negatoscope.metrics.diversity:Copied",
+    "chexbert": "negatoscope.metrics.learned:CheXbert",
+    "radgraph": "negatoscope.metrics.learned:RadGraph",
+    "bertscore": "negatoscope.metrics.learned:BertScore",
+}
+"""Name -> where its class is. A class takes no argument, but the training reports where it says `needs_training = True`."""
+
+USUAL = ("bleu", "meteor", "rouge", "cider", "diversity", "lengths", "copied")
+"""What is computed where nobody says otherwise; what cannot be is left out with its reason."""
+
+
+def metric_named(name: str, training: Sequence[str] | None = None) -> Metric:
+    """Raises WrongUse for a name that does not exist or a metric that needs training reports and got none."""
+    if name not in METRICS:
+        raise WrongUse(f"no metric {name!r}", remedy=nearest_names(name, METRICS))
+    module, _, cls = METRICS[name].partition(":")
+    metric = getattr(import_module(module), cls)
+    if not getattr(metric, "needs_training", False):
+        return metric()
+    if training is None:
+        raise WrongUse(f"{name} needs the training reports", remedy="--train FILE")
+    return metric(training)

@@ -1,0 +1,30 @@
+"""Every report generator by name. A new one is one file and one line here."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from negatoscope.errors import WrongUse, nearest_names
+
+if TYPE_CHECKING:
+    from negatoscope.models.base import Reporter
+
+REPORTERS = {
+    "nic": "negatoscope.models.nic:NIC",
+}
+
+
+def reporter_class(name: str) -> type[Reporter]:
+    """The class of a model's name; raises WrongUse with the nearest names."""
+    try:
+        module, kind = REPORTERS[name].split(":")
+    except KeyError:
+        raise WrongUse(f"unknown model {name!r}", remedy=nearest_names(name, REPORTERS)) from None
+    return getattr(import_module(module), kind)
+
+
+def reporter_names(pattern: str = "*") -> list[str]:
+    """Names with wildcards: `reporter_names("r2gen*")`."""
+    return [name for name in REPORTERS if fnmatch(name, pattern)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 View = Literal["frontal", "lateral", "other", "unknown"]
@@ -27,8 +26,6 @@ OBSERVATIONS = (
     "Fracture",
     "Support Devices",
 )
-
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +54,13 @@ class Study:
     """What a reporter learns to write: as a rule the findings; the store says which sections it was made of."""
     split: Split = "none"
     patient: str = ""
-    sections: Mapping[str, str] = field(default=_NOTHING)
+    sections: Mapping[str, str] = field(default_factory=dict)
     """findings, impression, indication ...: whatever the source tells apart, lower-case names."""
-    labels: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    labels: Mapping[str, int] = field(default_factory=dict)
     """CheXpert observation -> 1 positive, 0 negative, -1 uncertain; a name that is missing was not mentioned."""
     tags: tuple[str, ...] = ()
     """MeSH or other terms, whole, as the source writes them: 'Opacity/lung/base/left'."""
-    masks: Mapping[str, str] = field(default=_NOTHING)
+    masks: Mapping[str, str] = field(default_factory=dict)
     """Phantoms only: '<finding>@<picture number>' -> path of a 1-bit PNG of where it is."""
 
     def pictures_seen_from(self, view: View) -> tuple[Picture, ...]:

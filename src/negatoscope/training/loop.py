@@ -1,0 +1,402 @@
+"""The training loop: explicit, resumable to the bit, on Lightning Fabric for devices, precision and processes.
+
+Whatever is random in step k of epoch e depends on (seed, e, k) alone: dropout is reseeded before each step, the loader orders and
+augments by (seed, epoch). So a checkpoint holds no random state, and a run that was killed and resumed ends with the same weights as
+one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+
+from negatoscope.errors import Trouble, WrongUse
+from negatoscope.models.base import Reporter
+from negatoscope.settings import read_yaml
+from negatoscope.studies.batch import Batch
+from negatoscope.studies.loader import StudyLoader
+from negatoscope.studies.store import Store
+from negatoscope.text.words import Vocabulary
+from negatoscope.training.build import build_reporter
+from negatoscope.training.checkpoint import Checkpoint, flatten, load_checkpoint, save_checkpoint, under, unflatten
+from negatoscope.training.data import loader_for
+from negatoscope.training.logs import Logs
+from negatoscope.training.objectives import Objective, build_objective
+from negatoscope.training.optimise import make_optimiser, out_of_patience, rate_factor, set_rates
+from negatoscope.training.precision import precision_for
+from negatoscope.training.recipe import Recipe, recipe_of
+from negatoscope.training.writing import language_scores, save_jsonl, write_reports
+from negatoscope.watch import Watch, quiet
+from negatoscope.whole_files import write_json
+
+FULL = StateDictOptions(full_state_dict=True, cpu_offload=True)
+
+
+class Learner(nn.Module):
+    """A reporter and what it is trained by, so that one forward pass gives every term of the loss."""
+
+    def __init__(self, reporter: Reporter, objectives: dict[str, tuple[float, Objective]]) -> None:
+        super().__init__()
+        self.reporter = reporter
+        self.weights = {name: weight for name, (weight, _) in objectives.items()}
+        self.objectives = objectives_module(objectives)
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """The terms by name, and their weighted sum as 'loss'."""
+        reading = self.reporter(batch)
+        terms: dict[str, Tensor] = {}
+        total = torch.zeros((), device=reading.logits.device)
+        for name, objective in self.objectives.items():
+            for term, value in objective(reading, batch).items():
+                terms[term] = value
+                total = total + self.weights[name] * value
+        return {"loss": total, **terms}
+
+
+def objectives_module(objectives: dict[str, tuple[float, Objective]]) -> nn.ModuleDict:
+    return nn.ModuleDict({name: objective for name, (_, objective) in objectives.items()})  # pyright: ignore[reportArgumentType]
+
+
+@dataclass
+class Progress:
+    """Where a run stands: all of it is in the checkpoint, and all of it is JSON."""
+
+    epoch: int = 0
+    step: int = 0
+    """Steps done in this epoch."""
+    sums: dict[str, float] = field(default_factory=dict)
+    """Of each term over the steps of this epoch."""
+    history: list[dict[str, float]] = field(default_factory=list)
+    """One entry an epoch: terms, validation scores where it was validated, rate, seconds."""
+    finished: bool = False
+
+    def scores(self, select: str) -> list[float]:
+        """Of each validation so far, higher is better."""
+        name = f"val.{select}"
+        sign = -1.0 if select == "loss" else 1.0
+        return [sign * entry[name] for entry in self.history if name in entry]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a finished (or already finished) training leaves behind."""
+
+    folder: Path
+    recipe: Recipe
+    history: list[dict[str, float]]
+    best: dict[str, float]
+    """The history's entry of the epoch that was kept."""
+
+
+def train(
+    recipe: Recipe,
+    folder: Path | str,
+    *,
+    watch: Watch = quiet,
+    clock: Callable[[], float] = time.monotonic,
+    after_step: Callable[[int, int], None] | None = None,
+) -> Run:
+    """Trains, or goes on training, in a run's folder; a run that is finished is left as it is.
+
+    `after_step(epoch, step)` is called after each step (tests interrupt there). Raises Trouble when a loss is not finite, WrongUse
+    when the folder holds a run of another recipe.
+    """
+    return _Training(recipe, Path(folder), watch, clock, after_step).run()
+
+
+class _Training:
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: Path,
+        watch: Watch,
+        clock: Callable[[], float],
+        after_step: Callable[[int, int], None] | None,
+    ) -> None:
+        self.recipe, self.folder, self.settings = recipe, folder, recipe.train
+        self.watch, self.clock, self.after_step = watch, clock, after_step
+        self.fabric = Fabric(
+            accelerator={"gpu": "cuda"}.get(self.settings.accelerator, self.settings.accelerator),
+            devices=self.settings.devices,
+            strategy=_strategy(self.settings.strategy),
+            precision=precision_for(recipe),
+        )
+        self.progress = Progress()
+
+    def run(self) -> Run:
+        fabric = self.fabric
+        fabric.launch()
+        self._claim_folder()
+        earlier = load_checkpoint(self.last) if self.last.exists() else None
+        if earlier is not None:
+            self.progress = Progress(**earlier.about["progress"])
+        if self.progress.finished:
+            return self._result()
+
+        store = Store.open(self.recipe.data.store)
+        self.vocabulary = earlier.vocabulary if earlier is not None else self._learn_words(store)
+        torch.manual_seed(self.settings.seed)
+        learner = Learner(build_reporter(self.recipe, self.vocabulary), _objectives(self.recipe))
+        self.loader = loader_for(self.recipe, self.vocabulary, store, "train", rank=fabric.global_rank, world=fabric.world_size)
+        self.validation = loader_for(self.recipe, self.vocabulary, store, "val", limit=self.settings.validate_studies)
+        self.bare = learner
+        self.learner = fabric.setup_module(learner)
+        self.wrapped: nn.Module = self.learner._forward_module  # as DDP or FSDP wrapped it: what the state-dict functions know
+        self.optimiser = fabric.setup_optimizers(make_optimiser(self.learner, self.settings))
+        if earlier is not None:
+            self._restore(earlier)
+        self.logs = Logs(self.folder, self._steps_done()) if fabric.is_global_zero else None
+        self._epochs()
+        return self._result()
+
+    # The run's folder
+
+    @property
+    def last(self) -> Path:
+        return self.folder / "last.safetensors"
+
+    @property
+    def best(self) -> Path:
+        return self.folder / "best.safetensors"
+
+    def _claim_folder(self) -> None:
+        """The folder is new, or holds this very recipe; how long to train and how often to save may differ."""
+        path = self.folder / "recipe.yaml"
+        if path.exists():
+            there = recipe_of(read_yaml(path), where=path)
+            difference = _first_difference(_comparable(there), _comparable(self.recipe))
+            if difference:
+                raise WrongUse(f"holds a run of another recipe: {difference}", where=self.folder, remedy="name another folder")
+        self.fabric.barrier()
+        if self.fabric.is_global_zero:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.recipe.save(path)
+
+    def _learn_words(self, store: Store) -> Vocabulary:
+        said = self.recipe.data.vocabulary
+        reports = (row.as_py() for row in store.table(["report"], split="train")["report"])
+        vocabulary = Vocabulary.build(reports, cleaning=said.cleaning, cutoff=said.cutoff, max_words=said.max_words)
+        if self.fabric.is_global_zero:
+            vocabulary.save(self.folder / "vocabulary.json")
+        return vocabulary
+
+    # Epochs and steps
+
+    def _epochs(self) -> None:
+        settings, progress = self.settings, self.progress
+        while progress.epoch < settings.epochs:
+            began = self.clock()
+            terms = self._one_epoch()
+            entry = {"epoch": float(progress.epoch + 1), **terms, "lr": self.optimiser.param_groups[0]["lr"]}
+            last = progress.epoch + 1 == settings.epochs
+            if last or (progress.epoch + 1) % settings.validate_every == 0:
+                entry |= self._validate()
+            entry["seconds"] = self.clock() - began
+            before = progress.scores(settings.select)
+            progress.history.append(entry)
+            progress.epoch, progress.step, progress.sums = progress.epoch + 1, 0, {}
+            scores = progress.scores(settings.select)
+            is_best = len(scores) > len(before) and (not before or scores[-1] > max(before))
+            progress.finished = last or out_of_patience(settings.patience, scores)
+            self._save(is_best)
+            if self.logs:
+                self.logs.epoch(progress.history, self._steps_done())
+            if progress.finished:
+                break
+
+    def _one_epoch(self) -> dict[str, float]:
+        """The mean of each term over the epoch's steps."""
+        progress, epoch = self.progress, self.progress.epoch
+        set_rates(self.optimiser.param_groups, rate_factor(self.settings.schedule, epoch, progress.scores(self.settings.select)))
+        self.learner.train()
+        batches = self.loader.epoch(epoch, skip=progress.step)
+        saved = self.clock()
+        steps = len(self.loader)
+        for batch in self.watch(batches, f"epoch {epoch + 1} of {self.settings.epochs}", steps - progress.step):
+            terms = self._one_step(batch)
+            progress.step += 1
+            for name, value in terms.items():
+                progress.sums[name] = progress.sums.get(name, 0.0) + value
+            if self.logs:
+                self.logs.step(terms, self._steps_done())
+            if self.after_step:
+                self.after_step(epoch, progress.step)
+            if self.clock() - saved > 60 * self.settings.save_minutes and progress.step < steps:
+                self._save(is_best=False)
+                saved = self.clock()
+        return {name: total / progress.step for name, total in progress.sums.items()}
+
+    def _one_step(self, batch: Batch) -> dict[str, float]:
+        settings, fabric = self.settings, self.fabric
+        place = (settings.seed, self.progress.epoch, self.progress.step, fabric.global_rank)
+        torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
+        parts = list(split_batch(batch, settings.accumulate))
+        sums: dict[str, float] = {}
+        for number, part in enumerate(parts):
+            more = number + 1 < len(parts)
+            with fabric.no_backward_sync(self.learner, enabled=more) if fabric.world_size > 1 else nullcontext():
+                terms = self.learner(part.to(fabric.device))
+                share = len(part) / len(batch)
+                for name, value in terms.items():
+                    sums[name] = sums.get(name, 0.0) + share * value.item()
+                if not math.isfinite(sums["loss"]):
+                    raise Trouble(
+                        f"the loss is not finite at epoch {self.progress.epoch + 1}, step {self.progress.step + 1} "
+                        f"(studies {', '.join(part.ids)})",
+                        where=self.folder,
+                        remedy="look at these studies, lower train.lr or set train.clip",
+                    )
+                fabric.backward(terms["loss"] * share)
+        if settings.clip:
+            fabric.clip_gradients(self.learner, self.optimiser, max_norm=settings.clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return sums
+
+    def _validate(self) -> dict[str, float]:
+        """Scores of the validation split, 'val.' before their names. The test split is never looked at here."""
+        scores: dict[str, float] = {}
+        reporter = self._whole_reporter()
+        if self.fabric.is_global_zero and reporter is not None:
+            reporter.eval()
+            references: dict[str, str] = {}
+            losses = []
+
+            def batches_and_loss() -> Any:
+                for batch in self.watch(self.validation.epoch(), "validation", len(self.validation)):
+                    batch = batch.to(self.fabric.device)
+                    assert batch.words is not None
+                    for study, words in zip(batch.ids, batch.words.tolist(), strict=True):
+                        references[study] = self.vocabulary.decode(words[1:])
+                    with torch.inference_mode(), self.fabric.autocast():
+                        losses.append((len(batch), Learner.forward(self._evaluating(reporter), batch)["loss"].item()))
+                    yield batch
+
+            with self.fabric.autocast():
+                rows = list(write_reports(reporter, batches_and_loss(), self.vocabulary, self.recipe.decode))
+            scores = language_scores([row["report"] for row in rows], [references[row["id"]] for row in rows])
+            scores["loss"] = sum(n * loss for n, loss in losses) / sum(n for n, _ in losses)
+            scores["distinct"] = len({row["report"] for row in rows}) / len(rows)
+            scores = {f"val.{name}": value for name, value in scores.items()}
+            self._reports = rows
+            if f"val.{self.settings.select}" not in scores:
+                known = ", ".join(name.removeprefix("val.") for name in scores)
+                raise WrongUse(f"no validation score {self.settings.select!r}", where="train.select", remedy=f"known: {known}")
+        return self.fabric.broadcast(scores)
+
+    def _evaluating(self, reporter: Reporter) -> Learner:
+        if self.bare.reporter is reporter:
+            return self.bare.eval()
+        return Learner(reporter, {name: (weight, self.bare.objectives[name]) for name, weight in self.bare.weights.items()}).eval()  # pyright: ignore[reportArgumentType]
+
+    def _whole_reporter(self) -> Reporter | None:
+        """The reporter in one piece on the first process, where the loop's own may be in shards."""
+        if self.settings.strategy != "fsdp":
+            return self.bare.reporter
+        tensors = get_model_state_dict(self.wrapped, options=FULL)
+        if not self.fabric.is_global_zero:
+            return None
+        reporter = build_reporter(self.recipe, self.vocabulary, pretrained=False)
+        reporter.load_state_dict(reporters_own(tensors))
+        return reporter.to(self.fabric.device)
+
+    # Saving
+
+    def _save(self, is_best: bool) -> None:
+        model = get_model_state_dict(self.wrapped, options=FULL)
+        state = get_optimizer_state_dict(self.wrapped, self.optimiser.optimizer, options=FULL).get("state", {})
+        if self.fabric.is_global_zero:
+            if is_best:
+                about = {"epoch": self.progress.epoch, "scores": self.progress.history[-1]}
+                save_checkpoint(self.best, Checkpoint(self.recipe, self.vocabulary, reporters_own(model), about))
+                save_jsonl(self.folder / "reports-val.jsonl", self._reports)
+                write_json(self.folder / "scores.json", about)
+            tensors = {f"learner/{name}": tensor for name, tensor in model.items()}
+            tensors |= flatten(state, "optimiser")  # pyright: ignore[reportArgumentType]
+            save_checkpoint(self.last, Checkpoint(self.recipe, self.vocabulary, tensors, {"progress": vars(self.progress)}))
+        self.fabric.barrier()
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        set_model_state_dict(self.wrapped, under(checkpoint.tensors, "learner"), options=FULL)
+        state = unflatten(checkpoint.tensors, "optimiser")
+        groups = get_optimizer_state_dict(self.wrapped, self.optimiser.optimizer)["param_groups"]
+        set_optimizer_state_dict(self.wrapped, self.optimiser.optimizer, {"state": state, "param_groups": groups}, options=FULL)
+
+    def _steps_done(self) -> int:
+        return self.progress.epoch * len(self.loader) + self.progress.step
+
+    def _result(self) -> Run:
+        history, select = self.progress.history, f"val.{self.settings.select}"
+        validated = [entry for entry in history if select in entry]
+        chosen = (min if self.settings.select == "loss" else max)(validated, key=lambda entry: entry[select])
+        return Run(self.folder, self.recipe, history, chosen)
+
+
+def reporters_own(tensors: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Of a learner's tensors those that write: objectives leave nothing behind in a reporter."""
+    return {name.removeprefix("reporter."): tensor for name, tensor in tensors.items() if name.startswith("reporter.")}
+
+
+def split_batch(batch: Batch, parts: int) -> list[Batch]:
+    """A batch in so many parts of nearly equal size, none empty."""
+    if parts == 1:
+        return [batch]
+    pieces = [piece for piece in torch.arange(len(batch)).chunk(parts) if len(piece)]
+    return [batch.rows(piece.tolist()) for piece in pieces]
+
+
+def _objectives(recipe: Recipe) -> dict[str, tuple[float, Objective]]:
+    built: dict[str, tuple[float, Objective]] = {}
+    for loss in recipe.losses:
+        name = str(loss["name"])
+        if name in built:
+            raise WrongUse(f"the loss {name!r} is listed twice", where="losses", remedy="give it one weight")
+        rest = {key: value for key, value in loss.items() if key not in ("name", "weight")}
+        built[name] = float(loss.get("weight", 1.0)), build_objective(name, rest)
+    return built
+
+
+def _strategy(name: str) -> Any:
+    if name == "fsdp":
+        from lightning_fabric.strategies import FSDPStrategy
+
+        return FSDPStrategy(use_orig_params=True, state_dict_type="full")
+    return name
+
+
+FREE = ("epochs", "patience", "save_minutes")
+"""What may change when a run is gone on with: none of it alters a step that was done."""
+
+
+def _comparable(recipe: Recipe) -> dict[str, Any]:
+    said = recipe.as_dict()
+    said["train"] = {key: value for key, value in said["train"].items() if key not in FREE}
+    said["data"] = {key: value for key, value in said["data"].items() if key != "workers"}
+    return said
+
+
+def _first_difference(there: Any, wanted: Any, key: str = "") -> str:
+    if isinstance(there, dict) and isinstance(wanted, dict):
+        for name in {**there, **wanted}:
+            found = _first_difference(there.get(name), wanted.get(name), f"{key}.{name}".strip("."))
+            if found:
+                return found
+        return ""
+    return "" if there == wanted else f"{key} is {there!r} there, {wanted!r} here"
