@@ -61,7 +61,15 @@ def test_colours_stay_when_pictures_are_made_smaller(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [3, {}, row(1, "sideways"), row(1, "val", sentences=[3]), row(1, "val", filename="../../x"), row(1, "val", filename=3)]
+    "bad",
+    [
+        3,
+        {},
+        row(1, "sideways"),
+        row(1, "val", sentences=[3]),
+        row(1, "val", filename="../../x"),
+        row(1, "val", filename=3),
+    ],
 )
 def test_damaged_rows(tmp_path: Path, bad: object) -> None:
     first, second = open_source("coco", written(tmp_path, bad, row(2, "val"))).examinations()

@@ -34,7 +34,9 @@ class Few(Source):
     name = "few"
     needs_path = False
 
-    def __init__(self, items: list[Found | Damaged], stop_before: int | None = None, error: BaseException | None = None):
+    def __init__(
+        self, items: list[Found | Damaged], stop_before: int | None = None, error: BaseException | None = None
+    ):
         super().__init__(None)
         self.items, self.stop_before, self.error = items, stop_before, error
         self.asked = 0
@@ -133,7 +135,9 @@ def test_made_smaller_keeps_brightness_and_range(dtype: type) -> None:
     assert made_smaller(np.tile(steps, (300, 1)), 299).max() == np.iinfo(dtype).max  # Lanczos overshoots; nothing wraps
 
 
-@pytest.mark.parametrize("id", ["../../x", "/etc/passwd", "a/b\\c", "..", ".hidden", "x" * 300, "naïve\n", "a b", "CON\0"])
+@pytest.mark.parametrize(
+    "id", ["../../x", "/etc/passwd", "a/b\\c", "..", ".hidden", "x" * 300, "naïve\n", "a b", "CON\0"]
+)
 def test_no_id_names_a_file_outside_the_store(id: str) -> None:
     name = image_name(id, "0", ".png")
     folder, two, file = name.split("/")
@@ -152,7 +156,9 @@ def test_ids_that_look_alike_once_made_safe_keep_their_own_files() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("killed"), OSError(5, "bad disk")])
 @pytest.mark.parametrize("stop_before", [0, 1, 5, 6, 9])
-def test_a_stopped_import_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, stop_before: int, error: Exception) -> None:
+def test_a_stopped_import_goes_on_and_ends_with_the_same_bytes(
+    tmp_path: Path, stop_before: int, error: Exception
+) -> None:
     import_studies(Few(few()), tmp_path / "at once", studies_a_part=3)
     with pytest.raises(type(error)):
         import_studies(Few(few(), stop_before, error), tmp_path / "store", studies_a_part=3)

@@ -21,7 +21,9 @@ _IMAGES = {n: [f"CXR{n}_IM-{n:04d}-1001", f"CXR{n}_IM-{n:04d}-2001"] for n in (1
 
 
 def archives(folder: Path, **more_reports: bytes) -> Path:
-    reports = {f"ecgen-radiology/{n}.xml": open_i_xml(n, images, f"Lungs {n} are clear.") for n, images in _IMAGES.items()}
+    reports = {
+        f"ecgen-radiology/{n}.xml": open_i_xml(n, images, f"Lungs {n} are clear.") for n, images in _IMAGES.items()
+    }
     reports |= {f"ecgen-radiology/{name.strip('_')}.xml": content for name, content in more_reports.items()}
     write_tgz(folder / "NLMCXR_reports.tgz", dict(sorted(reports.items())))
     pictures = {f"{id}.png": as_png(drawn(n + nth)) for n, ids in _IMAGES.items() for nth, id in enumerate(ids)}
@@ -183,5 +185,3 @@ def test_unpacking_again_does_what_is_missing(tmp_path: Path) -> None:
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--set download=true"):
         found(tmp_path)
-
-

@@ -54,7 +54,9 @@ def test_an_annotation_file_gives_all_three(tmp_path: Path) -> None:
     file = tmp_path / "annotation.json"
     file.write_text(json.dumps({"train": [{"id": "CXR1_IM-1"}], "val": [{"id": "a"}], "test": [{"id": "CXR2_IM-2-1"}]}))
     rule = splitter(Splitting(by="file", file=file))
-    assert [rule(Study(id)) for id in ("CXR1", "a", "CXR2", "CXR2_IM-2-1", "CXR3")] == "train val test test none".split()
+    assert [
+        rule(Study(id)) for id in ("CXR1", "a", "CXR2", "CXR2_IM-2-1", "CXR3")
+    ] == ["train", "val", "test", "test", "none"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,9 @@ def test_damaged_split_files(tmp_path: Path, name: str, text: str, says: str) ->
         read_split_file(tmp_path / name)
 
 
-@pytest.mark.parametrize("wrong", [{"by": "file"}, {"by": "seeded", "shares": (0.5, 0.1, 0.1)}, {"by": "r2gen", "file": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"by": "file"}, {"by": "seeded", "shares": (0.5, 0.1, 0.1)}, {"by": "r2gen", "file": "x"}]
+)
 def test_settings_that_do_not_fit(wrong: dict) -> None:
     with pytest.raises(ValidationError):
         Splitting.model_validate(wrong)

@@ -43,7 +43,7 @@ def _scan(text: str) -> Iterator[str]:
             place = blank.end()
             continue
         token, write, length = text[place], None, 0
-        for rule, writes in _RULES_AT.get(text[place], _RULES):
+        for rule, writes in _RULES:
             found = rule.match(text, place)
             if found and found.end() - place > length:
                 length, token, write = found.end() - place, found[1], writes
@@ -75,6 +75,10 @@ def _brackets(token: str) -> str:
     return "".join(_BRACKETS.get(mark, mark) for mark in token)
 
 
+def _round_brackets(token: str) -> str:
+    return token.replace("(", "-LRB-").replace(")", "-RRB-").replace(" ", "\u00a0")
+
+
 def _left_quote(token: str) -> str:
     return _quotes(token.replace("&apos;", "`").replace("&quot;", "``").replace("'", "`").replace('"', "``"))
 
@@ -99,11 +103,7 @@ def _keep_stop(token: str) -> str:
     return token
 
 
-def _one_letter_or_stop(token: str) -> str:
-    return token
-
-
-_BRACKETS = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-", " ": "\u00a0"}
+_BRACKETS = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
 _QUOTES = {
     **dict.fromkeys("\u0091\u2018\u201b\u2039", "`"),
     **dict.fromkeys("\u0092\u2019\u203a", "'"),
@@ -123,13 +123,14 @@ _NOT_LETTERS = (
     "\u3220-\u32bf\U00010000-\U0010ffff"
 )
 _LETTER = rf"(?:[^\W\d_{_NOT_LETTERS}])"
+_CAPITAL = "[A-Z\u00c0-\u00d6\u00d8-\u00de\u0386-\u03ab\u0400-\u042f]"
 _IN_WORD = (
     rf"(?:[^\W\d_{_NOT_LETTERS}]|[\u00ad\u02c2-\u02c5\u02d2-\u02df\u02e5-\u036f\u0384\u0385\u0483-\u0487]"
     r"|&[aeiouAEIOU](?i:acute|grave|uml);)"
 )
 _WORD = rf"{_IN_WORD}(?:{_IN_WORD}|\d)*(?:[.!?]{_IN_WORD}(?:{_IN_WORD}|\d)*)*"
 _APOS = "(?:['\u0092\u2019]|(?i:&apos;))"
-_APOS_LIKE = f"(?:{_APOS}|[\u0091\u2018\u201b])"
+_APOS_LIKE = f"(?:{_APOS}|[`\u0091\u2018\u201b])"
 _AUX = f"{_APOS}(?:[msdMSD]|(?i:re|ve|ll))"
 _NOT = f"(?i:n){_APOS_LIKE}(?i:t)"
 _SWORD = "[A-Za-z\u00ad]*[A-MO-Za-mo-z]\u00ad*"
@@ -170,7 +171,7 @@ _LIKELY_URL = (
     r"(?:/[^ \t\n\f\r\"<>|()]+[^ \t\n\f\r\"<>|.!?(){},\-])?"
 )
 _FILE = (
-    rf"{_ALNUM}+(?:[-./]{_ALNUM}+)*\.(?i:bat|bmp|c|class|cgi|cpp|dll|docx?|exe|gif|gz|html?|h|jar|java|jpe?g|mov|mp3|pdf|php"
+    rf"{_ALNUM}+(?:\.{_ALNUM}+)*\.(?i:bat|bmp|c|class|cgi|cpp|dll|docx?|exe|gif|gz|html?|h|jar|java|jpe?g|mov|mp3|pdf|php"
     r"|pl|png|pptx?|ps|py|sql|tar|txt|wav|xml|x|zip|3gp|wm[va]|avi|flv|mp[34g])"
 )
 _PHONE = (
@@ -199,11 +200,9 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     (r"[cC]\+\+|[cCfF]#", "", None),
     (r"(?i:can)", r"(?i:not)", None),
     (rf"{_APOS}(?i:t)", r"(?i:was)", _quotes),
-    (r"(?i:du)", r"(?i:nno)", None),
     (rf"{_APOS}(?i:t)", r"(?i:is)", _quotes),
-    (r"(?i:gon|wan|n)", r"(?i:na)", None),
+    (r"(?i:gon|wan)", r"(?i:na)", None),
     (r"(?i:got)", r"(?i:ta)", None),
-    (r"(?i:n)", r"(?i:no)", None),
     (r"(?i:lem|gim)", r"(?i:me)", None),
     (_TAG, "", _spaces),
     ("(?i:&(?:MD|mdash|ndash);)|[\u0096\u0097\u2013\u2014\u2015]", "", _always("--")),
@@ -212,13 +211,13 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     (_WORD, _AUX, _soft_hyphens),
     (_SWORD, _NOT, _soft_hyphens),
     (_WORD, "", _soft_hyphens),
-    (_APOSTROPHE_WORD, "", _quotes),
+    (_APOSTROPHE_WORD, "", None),
     (f"[yY]{_APOS}", _LETTER, None),
     (_URL, "", None),
     (_LIKELY_URL, "", None),
-    (r"(?:(?i:&lt;)|<)?[a-zA-Z0-9][^ \t\n\f\r\"<>|()\u00a0{}]*@(?:[^ \t\n\f\r\"<>|(){}.\u00a0]+\.)*[^ \t\n\f\r\"<>|(){}\[\].,;:\u00a0]+"
+    (r"(?:(?i:&lt;)|<)?[a-zA-Z0-9][^ \t\n\f\r\"<>|()\u00a0{}]*@(?:[^ \t\n\f\r\"<>|(){}.\u00a0]+\.)*[^ \t\n\f\r\"<>|(){}.\u00a0]+"
      r"(?:(?i:&gt;)|>)?", "", None),
-    (rf"@[a-zA-Z_][a-zA-Z_0-9]*|#{_LETTER}(?:{_LETTER}|\d|_)*{_ALNUM}", "", None),
+    (rf"@[a-zA-Z_][a-zA-Z_0-9]*|#{_LETTER}+", "", None),
     (_AUX, r"[^A-Za-z]", _quotes),
     (_NOT, r"[^A-Za-z]", _quotes),
     (r"\d{1,2}[\-/]\d{1,2}[\-/]\d{2,4}", "", None),
@@ -235,20 +234,20 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     (rf"{_INITIALS_2}\.", rf"{_NL}+{_OPENS_SENTENCE}{_NL}", _keep_stop),
     (rf"{_BEFORE_NUMBER}\.", rf"{_NL}?\d", None),
     (r"(?i:pt[ey]|co)\.", rf"{_SP}(?i:ltd|lim)", None),
-    (rf"{_BEFORE_SMALL}\.", rf"{_NL}(?:{_NL}|[^\W\d_a-z]|{_TAG})", _keep_stop),
+    (rf"{_BEFORE_SMALL}\.", rf"{_NL}(?:{_NL}|{_CAPITAL}|{_TAG})", _keep_stop),
     (rf"{_BEFORE_SMALL}\.", r"[\s\S][\s\S]", None),
     (rf"{_BEFORE_CAPITAL}\.|(?i:[v])\.|{_INITIALS}\.", "", None),
     (rf"{_BEFORE_CAPITAL}|(?i:[v])|{_INITIALS}", _NL, None),
-    (f"{_APOS}[0-9][0-9]", _NL, _quotes),
+    (f"{_APOS}[0-9][0-9]", _NL, None),
     (_FILE, rf"{_NL}|[.?!,\"'<]", None),
     (rf"{_WORD}\.", _IN_SENTENCE, _soft_hyphens),
-    (_PHONE, "", _brackets),
-    ("\"|(?i:&quot;)|''", r"[A-Za-z0-9$]", _left_quote),
-    ("\"|(?i:&quot;)|''", "", _quotes),
+    (_PHONE, "", _round_brackets),
+    ('"|(?i:&quot;)', r"[A-Za-z0-9$]", _left_quote),
+    ('"|(?i:&quot;)', "", _quotes),
     ("<|(?i:&lt;)", "", _always("<")),
     (">|(?i:&gt;)", "", _always(">")),
-    (_SMILEY, r"[^A-Za-z0-9]", _brackets),
-    (_ASIAN_SMILEY, "", _brackets),
+    (_SMILEY, r"[^A-Za-z0-9]", _round_brackets),
+    (_ASIAN_SMILEY, "", _round_brackets),
     (r"[(){}\[\]]", "", _brackets),
     (r"-+", "", _dashes),
     ("\\.{3,5}|(?:\\.[ \u00a0]){2,4}\\.|[\u0085\u2026]", "", _always("...")),
@@ -262,22 +261,21 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     (_THING, "", _quotes),
     (rf"{_CAPITALS}\.", _IN_SENTENCE, _ampersand),
     (_CAPITALS, "", _ampersand),
-    (_APOS, r"[A-Za-z][^ \t\n\r\u00a0]", _left_quote),
+    ("'", r"[A-Za-z][^ \t\n\r\u00a0]", _left_quote),
     (_AUX, "", _quotes),
     (_NOT, "", _quotes),
-    (f"{_APOS}|''|[`\u2018-\u201f\u0091-\u0094\u2039\u203a\u00ab\u00bb]{{1,2}}", "", _quotes),
+    (f"''|[`\u2018-\u201f\u0091-\u0094\u2039\u203a\u00ab\u00bb]{{1,2}}|{_APOS}", "", _quotes),
     (r"<<|>>", "", None),
     (f"[{_SYMBOLS}]", "", None),
 )
 _RULES = tuple((re.compile(f"({pattern})(?:{after})" if after else f"({pattern})"), write) for pattern, after, write in _TABLE)
-_RULES_AT: dict[str, tuple[tuple[re.Pattern[str], Callable[[str], str] | None], ...]] = {}
 
 # What needs no rules: plain words, numbers and stops between plain neighbours. Nine tenths of a report.
 _PLAIN = re.compile(
     r" *(?:(?P<stopped>[A-Za-z]{2,})(?=\.[ \n])|[A-Za-z]+(?=[ \n])|[A-Za-z]{2,}(?=[,;:][ \n])|[A-Za-z]+-[A-Za-z]+(?=[ \n])"
     r"|\.(?= [A-Za-z]|\n)|,(?= )|\d+(?= [A-Za-z]))"
 )
-_SPLIT = frozenset(("cannot", "dunno", "gonna", "gotta", "lemme", "gimme", "wanna", "nno"))
+_SPLIT = frozenset(("cannot", "gonna", "gotta", "lemme", "gimme", "wanna"))
 _ABBREVIATED = frozenset(
     """jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs fri ala ariz az ark calif colo conn ct dak del
     fla ga ill ind kan kans ky la mass md mich minn miss mo mont neb nev okla ore pa penn tenn tex va vt wash wis wisc wyo inc co

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 REPORTERS = {
     "nic": "negatoscope.models.nic:NIC",
+    "transformer": "negatoscope.models.transformer:Transformer",
+    "r2gen": "negatoscope.models.r2gen:R2Gen",
 }
 
 

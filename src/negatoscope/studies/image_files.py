@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import re
@@ -12,9 +13,9 @@ from typing import Literal
 
 import numpy as np
 
+from negatoscope.errors import Trouble
 from negatoscope.studies.pixels import Pixels, read_pixels, to_8bit
 from negatoscope.studies.study import Picture
-from negatoscope.whole_files import whole_file
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -151,11 +152,24 @@ def _described(picture: Picture, path: str, pixels: Pixels) -> Picture:
 
 
 def _write(data: bytes, path: Path) -> None:
-    """A killed import run again finds most of its files there and the same: those are left alone."""
+    """A killed import run again finds most of its files there and the same: those are left alone.
+
+    Whole or not there like every file, but not flushed one by one: the import does that once for all files of a part.
+    """
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
-    with whole_file(path) as part:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            remedy = "free some space and run the same command again"
+            raise Trouble("the disk is full", where=path, remedy=remedy) from error
+        raise
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _copy(path: Path, copy: Path) -> None:

@@ -99,11 +99,9 @@ def import_studies(
             elif taken is not None:
                 full.append(replace(taken, split=rule(taken)))
             if len(full) == studies_a_part:
-                write_part(into, parts, full)
-                parts, tally.added, full = parts + 1, tally.added + len(full), []
+                parts, full = _end_part(into, parts, full, tally), []
         if full:
-            write_part(into, parts, full)
-            parts, tally.added = parts + 1, tally.added + len(full)
+            parts = _end_part(into, parts, full, tally)
         counts = _counts(into, parts)
         if not counts["studies"]:
             raise BadInput(
@@ -121,6 +119,14 @@ def import_studies(
         dict(tally.left_out),
         tuple(tally.bad),
     )
+
+
+def _end_part(store: Path, number: int, studies: list[Study], tally: _Tally) -> int:
+    """Writes a part, once the pictures that it names are on the disk for certain; the number of the next."""
+    os.sync()
+    write_part(store, number, studies)
+    tally.added += len(studies)
+    return number + 1
 
 
 class _Tally:

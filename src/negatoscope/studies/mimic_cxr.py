@@ -112,6 +112,7 @@ class MimicCxr(Source):
 
     def examinations(self) -> Iterator[Found | Damaged]:
         self.prepare()
+        self._reports.find()
         ending = self._ending()
         for rows in self._studies():
             yield from self._examination(rows, ending)
@@ -231,8 +232,7 @@ class Reports:
 
     def read(self, subject: str, study: str) -> tuple[str, str | None]:
         """(where it lies, the text or None where there is none)."""
-        if self._zip is None and self._folder is None:
-            self._find()
+        self.find()
         name = f"files/{_report_name(subject, study)}"
         if self._zip is not None:
             where = f"{self._zip.filename}, {name}"
@@ -253,7 +253,10 @@ class Reports:
                 raise BadInput(f"its report cannot be read ({error.strerror})", where=where) from error
         return where, data.decode("utf-8", "surrogateescape")
 
-    def _find(self) -> None:
+    def find(self) -> None:
+        """Raises BadInput where the reports cannot be read at all."""
+        if self._zip is not None or self._folder is not None:
+            return
         places = (self.given,) if self.given else (self.root / "mimic-cxr-reports.zip", self.root / "mimic-cxr-reports")
         place = next((place for place in places if place.exists()), None if self.given else self.root)
         if place is None:

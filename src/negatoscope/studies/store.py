@@ -122,13 +122,13 @@ class Store:
         empty = pa.schema([SCHEMA.field(name) for name in wanted]).empty_table()
         table = pa.concat_tables([empty, *(self._read(path, wanted) for path in self._part_paths)])
         if split is not None:
-            table = table.filter(pc.field("split") == _known_split(split))
+            table = table.filter(pc.field("split") == known_split(split))
         return table.select(list(columns))
 
     def studies(self, split: Split | None = None) -> Iterator[Study]:
         """Every study, or those of one split, in the store's order, some hundred in memory at a time."""
         if split is not None:
-            _known_split(split)
+            known_split(split)
         for path in self._part_paths:
             with _opened(path) as part:
                 for group in range(part.num_row_groups):
@@ -260,7 +260,7 @@ def _opened(path: Path) -> pq.ParquetFile:
         raise BadInput("a part of the store cannot be read", where=path, remedy="import the studies anew") from error
 
 
-def _known_split(split: str) -> str:
+def known_split(split: str) -> str:
     if split not in SPLITS:
         raise WrongUse(f"no split {split!r}", remedy=nearest_names(split, SPLITS))
     return split

@@ -1,1 +1,1 @@
-"""CheXpert's rule-based labeler: which of 14 observations a report mentions, and whether as present, absent or uncertain."""
+"""CheXpert's rule-based labeler: which of 14 observations a report speaks of, and how."""

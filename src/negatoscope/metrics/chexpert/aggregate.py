@@ -31,7 +31,7 @@ def aggregate(labelled: Iterable[tuple[Mention, int]]) -> dict[str, int]:
 
 
 def _one(labels: set[int]) -> int:
-    """Of several mentions: absent here and uncertain there is uncertain, whatever else is said; otherwise present wins."""
+    """Of several mentions: absent here and uncertain there is uncertain, whatever else is said; else present wins."""
     if {NEGATIVE, UNCERTAIN} <= labels:
         return UNCERTAIN
     return POSITIVE if POSITIVE in labels else labels.pop()

@@ -1,24 +1,26 @@
 """What a sentence says of each finding in it: present (1), absent (0) or uncertain (-1).
 
-`rules/statements.yaml` holds three lists of rules, asked in this order for every word of a mention: uncertain before absent, absent,
-uncertain after absent. A rule is a path through the sentence's grammar (`grammar.py`).
+`rules/statements.yaml` holds three lists of rules, asked in this order for every word of a mention: uncertain before
+absent, absent, uncertain after absent. A rule is a path through the sentence's grammar (`grammar.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from negatoscope.errors import BadInput
-from negatoscope.metrics.chexpert.grammar import Sketch
+from negatoscope.errors import BadInput, nearest_names
+from negatoscope.metrics.chexpert.links import Sketch
 from negatoscope.metrics.chexpert.mentions import Mention
 from negatoscope.metrics.chexpert.words import Word
 
 POSITIVE, NEGATIVE, UNCERTAIN = 1, 0, -1
 STAGES = {"uncertain before absent": UNCERTAIN, "absent": NEGATIVE, "uncertain after absent": UNCERTAIN}
 
+_REMEMBERED = 20_000
 _PIECE = re.compile(r"\[|\]|\([^)]*\)|[^\s\[\]()]+")
 WordTest = Callable[[Word], bool]
 
@@ -35,9 +37,9 @@ class Step:
     def holds(self, drawn: Sketch, at: int) -> bool:
         linked = drawn.up[at] if self.up else drawn.down[at]
         for other, link in linked.items():
-            if (self.links is None or link in self.links) and self.word(drawn.words[other]):
-                if all(step.holds(drawn, other) for step in self.then):
-                    return True
+            fits = (self.links is None or link in self.links) and self.word(drawn.words[other])
+            if fits and all(step.holds(drawn, other) for step in self.then):
+                return True
         return False
 
 
@@ -65,6 +67,9 @@ class Verdict:
 PRESENT = Verdict(POSITIVE, None)
 
 
+_Plan = list[tuple[int, list[Rule]]]
+
+
 class _Path:
     """Reads one rule from left to right."""
 
@@ -75,7 +80,9 @@ class _Path:
         self.cues: list[WordTest] = []
 
     def wrong(self, what: str) -> BadInput:
-        return BadInput(f'rule "{self.text}": {what}', where=self.where, remedy="see the head of the file for how rules are written")
+        return BadInput(
+            f'rule "{self.text}": {what}', where=self.where, remedy="see the head of the file for how rules are written"
+        )
 
     def next(self) -> str:
         if self.at >= len(self.pieces):
@@ -129,6 +136,7 @@ def _any(word: Word) -> bool:
     return True
 
 
+@cache
 def _word_test(text: str) -> WordTest:
     if text == "any":
         return _any
@@ -147,53 +155,92 @@ class Classifier:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
-        self.stages = tuple((label, tuple(rule for rule in self.rules if rule.stage == stage)) for stage, label in STAGES.items())
+        self._cues = list({id(cue): cue for rule in self.rules for cue in rule.cues}.values())
+        self._stages = [
+            (label, [(rule, frozenset(map(id, rule.cues))) for rule in self.rules if rule.stage == stage])
+            for stage, label in STAGES.items()
+        ]
+        self._cues_of: dict[tuple[str, str], frozenset[int]] = {}
+        self._plans: dict[frozenset[int], _Plan] = {}
 
     @classmethod
     def of(cls, table: Mapping[str, Any], where: str = "statements.yaml") -> Classifier:
         """From the content of the YAML file. Raises BadInput for a rule that cannot be read."""
         lists = {name: str(words) for name, words in (table.get("words") or {}).items()}
+        for key in table:
+            if key != "words" and key not in STAGES:
+                raise BadInput(
+                    f"no list of rules is called {key!r}", where=where, remedy=nearest_names(str(key), STAGES)
+                )
         rules: list[Rule] = []
         for stage in STAGES:
             for says, paths in (table.get(stage) or {}).items():
                 rules += [_rule(stage, says, str(path), where, lists) for path in paths]
         return cls(rules)
 
-    def verdicts(self, drawn: Sketch, mentions: list[Mention]) -> list[Verdict]:
-        """One verdict a mention. What is said of a mention is said of every mention inside it; absent outdoes uncertain."""
-        present = [rule_list for rule_list in self._applicable(drawn)]
-        found: list[list[Verdict]] = [self._of(drawn, mention, present) for mention in mentions]
-        verdicts = []
-        for inner in mentions:
-            said = [v for outer, vs in zip(mentions, found) if outer.start <= inner.start and inner.end <= outer.end for v in vs]
-            verdicts.append(next((v for v in said if v.label == NEGATIVE), said[0] if said else PRESENT))
-        return verdicts
+    def verdicts(self, drawn: Sketch, mentions: Sequence[Mention]) -> list[Verdict]:
+        """One verdict a mention. What is said of one is said of every mention inside it; absent outdoes uncertain."""
+        plan = self._plan(drawn)
+        of_word: dict[int, Verdict | None] = {}
+        of_place: dict[tuple[int, int], list[Verdict]] = {}
+        for mention in mentions:
+            place = mention.start, mention.end
+            if place not in of_place:
+                of_place[place] = self._of(drawn, *place, plan, of_word)
+        return [_decide(mention, of_place) for mention in mentions]
 
-    def _applicable(self, drawn: Sketch) -> list[tuple[int, list[Rule]]]:
-        """Only the rules whose cue words stand in this sentence."""
-        words = set(drawn.words)
-        return [
-            (label, [rule for rule in rules if all(any(map(cue, words)) for cue in rule.cues)]) for label, rules in self.stages
-        ]
+    def _plan(self, drawn: Sketch) -> _Plan:
+        """Only the rules whose cue words all stand in this sentence: seldom more than twenty."""
+        cues = frozenset[int]().union(*(self._cues_in(word) for word in set(drawn.words)))
+        plan = self._plans.get(cues)
+        if plan is None:
+            plan = [(label, [rule for rule, needed in rules if needed <= cues]) for label, rules in self._stages]
+            if len(self._plans) < _REMEMBERED:
+                self._plans[cues] = plan
+        return plan
 
-    def _of(self, drawn: Sketch, mention: Mention, stages: list[tuple[int, list[Rule]]]) -> list[Verdict]:
+    def _cues_in(self, word: Word) -> frozenset[int]:
+        found = self._cues_of.get((word.kind, word.plain))
+        if found is None:
+            found = frozenset(id(cue) for cue in self._cues if cue(word))
+            if len(self._cues_of) < _REMEMBERED:
+                self._cues_of[word.kind, word.plain] = found
+        return found
+
+    def _of(
+        self, drawn: Sketch, start: int, end: int, plan: _Plan, of_word: dict[int, Verdict | None]
+    ) -> list[Verdict]:
+        """What is said of each word of a mention, where anything is said."""
         found = []
         for at, token in enumerate(drawn.tokens):
-            if token.start < mention.end and mention.start < token.end:
-                verdict = self._of_word(drawn, at, stages)
+            if token.start < end and start < token.end:
+                if at not in of_word:
+                    of_word[at] = _of_word(drawn, at, plan)
+                verdict = of_word[at]
                 if verdict is not None:
                     found.append(verdict)
         return found
 
-    def _of_word(self, drawn: Sketch, at: int, stages: list[tuple[int, list[Rule]]]) -> Verdict | None:
-        new = any(drawn.words[other].plain == "new" and link == "quality" for other, link in drawn.down[at].items())
-        for label, rules in stages:
-            if label == NEGATIVE and new:
-                continue
-            for rule in rules:
-                if rule.fits(drawn, at):
-                    return Verdict(label, rule)
-        return None
+
+def _of_word(drawn: Sketch, at: int, plan: _Plan) -> Verdict | None:
+    new = any(drawn.words[other].plain == "new" and link == "quality" for other, link in drawn.down[at].items())
+    for label, rules in plan:
+        if label == NEGATIVE and new:  # "no new effusion" does not say that there is none
+            continue
+        for rule in rules:
+            if rule.fits(drawn, at):
+                return Verdict(label, rule)
+    return None
+
+
+def _decide(mention: Mention, of_place: Mapping[tuple[int, int], list[Verdict]]) -> Verdict:
+    said = [
+        verdict
+        for (start, end), verdicts in of_place.items()
+        if start <= mention.start and mention.end <= end
+        for verdict in verdicts
+    ]
+    return next((verdict for verdict in said if verdict.label == NEGATIVE), said[0] if said else PRESENT)
 
 
 def _rule(stage: str, says: str, path: str, where: str, lists: Mapping[str, str]) -> Rule:

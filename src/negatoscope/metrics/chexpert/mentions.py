@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-from negatoscope.errors import BadInput
+from negatoscope.errors import BadInput, nearest_names
 from negatoscope.studies.study import OBSERVATIONS
 
 OTHER = "other findings"
+_LONGEST = 80
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -24,70 +26,95 @@ class Mention(NamedTuple):
     """An observation that this mention, unless negated, makes uncertain."""
 
 
+class _Term(NamedTuple):
+    text: str
+    observation: str
+    unless: tuple[str, ...]
+    """A mention that overlaps one of these is none."""
+    hint: str
+
+
 class Vocabulary:
-    """The terms of all observations in one regular expression each, so that a sentence is read once an observation."""
+    """The terms of all observations."""
 
     def __init__(self, table: Mapping[str, Any], where: str = "observations.yaml") -> None:
-        self.patterns: list[tuple[str, re.Pattern[str], re.Pattern[str] | None]] = []
-        self.hints: dict[tuple[str, str], str] = {}
+        """From the content of the YAML file. Raises BadInput for an observation or a key that does not exist."""
+        self.terms: list[_Term] = []
         for name, entry in table.items():
             if name == OTHER:
-                self._add(name, [term for terms in entry.values() for term in terms], [])
+                self.terms += [_Term(text, name, (), "") for terms in entry.values() for text in _spelled(terms, where)]
             elif name in OBSERVATIONS:
-                self._observation(name, entry)
+                self.terms += _terms_of(name, entry, f"{where}, {name}")
             else:
-                raise BadInput(f"no such observation: {name!r}", where=where, remedy=f"known: {', '.join(OBSERVATIONS)}")
-        every = sorted({term for _, pattern, _ in self.patterns for term in pattern.pattern[4:-2].split("|")}, key=len)
-        self.anything = re.compile("|".join(re.escape(t) if "\\" not in t else t for t in every))
-
-    def _observation(self, name: str, entry: Mapping[str, Any]) -> None:
-        terms = entry["terms"]
-        never = list(entry.get("not") or [])
-        self._add(name, terms, never, entry.get("not behind"))
-        for key, hinting in entry.items():
-            if key.startswith("hints at "):
-                self.hints |= {(name, term): key.removeprefix("hints at ") for term in hinting}
-
-    def _add(self, name: str, terms: list[str], never: list[str], places: Mapping[str, Any] | None = None) -> None:
-        spelled = [one for term in terms for one in _spelled(term)]
-        unless = [one for term in never for one in _spelled(term)]
-        if places:
-            unless += _behind(places, spelled)
-        for term in spelled:
-            self.patterns.append((name, re.compile(re.escape(term)), _either(unless)))
+                raise BadInput(
+                    f"no observation {name!r}", where=where, remedy=nearest_names(str(name), (*OBSERVATIONS, OTHER))
+                )
 
     def find(self, sentence: str) -> list[Mention]:
-        """Every mention in a cleaned, lower-case sentence."""
-        if not self.anything.search(sentence):
-            return []
-        return list(self._find(sentence))
-
-    def _find(self, sentence: str) -> Iterator[Mention]:
-        for name, pattern, unless in self.patterns:
-            for match in pattern.finditer(sentence):
-                start, end = match.span()
-                if unless and any(start < no.end() and end > no.start() for no in unless.finditer(sentence)):
-                    continue
-                yield Mention(name, start, end, match.group(), self.hints.get((name, match.group()), ""))
+        """Every mention in a cleaned, lower-case sentence, the same place more than once where several terms fit."""
+        found: list[Mention] = []
+        for term in self.terms:
+            if term.text in sentence:
+                spans = _spans(term.text, sentence)
+                if never := sorted(span for text in term.unless if text in sentence for span in _spans(text, sentence)):
+                    spans = [span for span in spans if not _overlaps(span, never)]
+                found += [Mention(term.observation, start, end, term.text, term.hint) for start, end in spans]
+        return found
 
 
-def _spelled(term: str) -> list[str]:
+def _terms_of(name: str, entry: Mapping[str, Any], where: str) -> Iterator[_Term]:
+    hints: dict[str, str] = {}
+    for key, value in entry.items():
+        if key.startswith("hints at "):
+            hints |= dict.fromkeys(value, key.removeprefix("hints at "))
+        elif key not in ("terms", "not", "not behind"):
+            raise BadInput(
+                f"no such key: {key!r}", where=where, remedy="terms, not, not behind, hints at <observation>"
+            )
+    terms = _spelled(entry.get("terms") or [], where)
+    never = _spelled(entry.get("not") or [], where)
+    if places := entry.get("not behind"):
+        never += _behind(places, terms)
+    for text in terms:
+        yield _Term(text, name, tuple(never), hints.get(text, ""))
+
+
+def _spans(text: str, sentence: str) -> list[tuple[int, int]]:
+    found, at = [], sentence.find(text)
+    while at >= 0:
+        found.append((at, at + len(text)))
+        at = sentence.find(text, at + len(text))
+    return found
+
+
+def _overlaps(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
+    """`others` sorted by their start. None is longer than a few words, so only near ones are looked at."""
+    at = bisect_left(others, (span[1], 0)) - 1
+    while at >= 0 and others[at][0] > span[0] - _LONGEST:
+        if others[at][1] > span[0]:
+            return True
+        at -= 1
+    return False
+
+
+def _spelled(terms: list[str], where: str) -> list[str]:
     """'nodular {density|opacity}' -> both; '_' -> a space."""
-    parts = _BRACES.split(term)
-    choices = [part.split("|") if number % 2 else [part] for number, part in enumerate(parts)]
-    return ["".join(one).replace("_", " ") for one in product(*choices)]
+    found = []
+    for term in terms:
+        parts = _BRACES.split(str(term))
+        choices = [part.split("|") if number % 2 else [part] for number, part in enumerate(parts)]
+        found += ["".join(one).replace("_", " ").lower() for one in product(*choices)]
+    if not all(text.strip() for text in found):
+        raise BadInput("an empty term would be found everywhere", where=where)
+    return found
 
 
 def _behind(places: Mapping[str, Any], terms: list[str]) -> list[str]:
     """'over the left heart': a place for something else."""
     return [
-        " ".join(f"{words} {side} {term.removeprefix('the ')}".split(" ")) if side else f"{words} {term.removeprefix('the ')}"
+        " ".join(filter(None, (words, side, term.removeprefix("the "))))
         for words in places["words"]
         for side in places["sides"]
         for term in terms
-        if term not in ("cardiomegaly", "cardiac enlargement")
+        if term not in places.get("but never", ())
     ]
-
-
-def _either(terms: list[str]) -> re.Pattern[str] | None:
-    return re.compile("|".join(map(re.escape, sorted(terms, key=len, reverse=True)))) if terms else None

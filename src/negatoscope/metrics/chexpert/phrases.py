@@ -1,4 +1,4 @@
-"""The phrases of a report sentence: nouns with what belongs to them, verb groups, qualities, and the small words between."""
+"""The phrases of a sentence: nouns with what belongs to them, verb groups, qualities, and the small words between."""
 
 from __future__ import annotations
 
@@ -8,48 +8,49 @@ from negatoscope.metrics.chexpert.words import (
     ADJECTIVE,
     ADVERB,
     BE,
-    CLAUSE,
     COMMA,
     DETERMINER,
     HAVE,
     ING,
-    JOINING,
     MODAL,
     NO,
     NOUN,
     NUMBER,
     PAST,
     POSSESSIVE,
-    PREPOSITION,
-    PRONOUN,
-    STOP,
     TO,
     VERB,
     Lexicon,
     Word,
 )
 
-QUALITY, INFINITIVE = "quality", "infinitive"
+QUALITY, INFINITIVE, VERB_GROUP = "quality", "infinitive", "verb group"
 _BEFORE_NOUN = frozenset((DETERMINER, NO, NUMBER, ADJECTIVE, PAST, ING, POSSESSIVE, ADVERB))
 _DESCRIBES = frozenset((ADJECTIVE, PAST, ING))
 _VERB_START = frozenset((MODAL, BE, HAVE, VERB))
-_SMALL = {PREPOSITION, TO, JOINING, CLAUSE, PRONOUN, COMMA, STOP, ADVERB}
-# Qualities that follow their noun as a statement about it ("heart size normal"), and so never stand inside a longer name.
-_STATED = frozenset(("normal", "clear", "stable", "unremarkable", "unchanged", "intact", "free", "negative", "present",
-                     "consistent", "compatible", "suspicious", "suggestive", "similar", "secondary", "due", "worrisome",
-                     "adjacent", "upper", "near", "top", "bilateral", "prior", "greater", "more", "less", "indicative"))  # fmt: skip
-_LINKING = frozenset(("appear", "remain", "seem", "become"))
+# Adjectives that follow their noun as a statement about it ("heart size normal"): never inside a longer name.
+_STATED = frozenset(
+    (
+        *("normal", "clear", "stable", "unremarkable", "unchanged", "intact", "free", "negative", "present", "similar"),
+        *("consistent", "compatible", "suspicious", "suggestive", "indicative", "worrisome", "secondary", "due"),
+        *("adjacent", "upper", "near", "top", "bilateral", "prior", "greater", "more", "less"),
+    )
+)
+# Participles after a comma that say something about what stands before it.
+_SAYING = frozenset(
+    ("represent", "suggest", "reflect", "indicate", "cause", "obscure", "involve", "measure", "include"),
+)
 
 
 @dataclass(slots=True)
 class Phrase:
     kind: str
-    """noun, verb, quality, past (a participle after its noun), ing, or the kind of a small word."""
+    """noun, verb group, infinitive, quality, past or ing (participles that say something), or a small word's kind."""
     head: int
     start: int
     end: int
     helpers: list[int] = field(default_factory=list)
-    """Verbs: modals, forms of be and have, 'not', adverbs before the head."""
+    """Of a verb: modals, forms of be and have, 'not', adverbs. Of a quality: its adverbs."""
     passive: bool = False
 
 
@@ -58,66 +59,61 @@ def phrases(words: list[Word], lexicon: Lexicon) -> list[Phrase]:
     found: list[Phrase] = []
     at = 0
     while at < len(words):
-        phrase = _next(words, at, found, lexicon)
+        phrase = _next(words, at, found[-1] if found else None, lexicon)
         found.append(phrase)
         at = phrase.end
     return found
 
 
-def _next(words: list[Word], at: int, found: list[Phrase], lexicon: Lexicon) -> Phrase:
-    kind = words[at].kind
-    before = found[-1].kind if found else ""
-    if kind == TO and at + 1 < len(words) and words[at + 1].kind in (VERB, BE, HAVE):
+def _next(words: list[Word], at: int, last: Phrase | None, lexicon: Lexicon) -> Phrase:
+    kind, before = words[at].kind, last.kind if last else ""
+    following = words[at + 1].kind if at + 1 < len(words) else ""
+    if kind in _VERB_START or (kind == PAST and before == NOUN and _tells(words[at], following, lexicon)):
+        return _verb(words, at, there=last is not None and words[last.head].plain == "there")
+    if kind == TO and following in (VERB, BE, HAVE):
         return Phrase(INFINITIVE, at + 1, at, at + 2)
-    if at == 0 and words[at].plain == "probable":
-        return Phrase(QUALITY, at, at, at + 1)
-    if kind in _VERB_START and (before != "" or kind == MODAL or words[at].plain == "be"):
-        return _verb(words, at, there=_there(words, found))
-    if kind == PAST and before == NOUN and _tells(words, at, lexicon):
-        return _verb(words, at, there=False)
-    if kind in (PAST, ING) and before in (NOUN, COMMA) and not (kind == ING and before == COMMA and not _says(words, at)):
-        if before == NOUN or not _noun_end(words, at, joined=True):
-            return Phrase(kind, at, at, at + 1)
-    end = _noun_end(words, at, joined=before != "verb" or kind in (NO, DETERMINER))
+    if kind in (PAST, ING) and _says_something(words, at, before):
+        return Phrase(kind, at, at, at + 1)
+    end = _noun_end(words, at, joined=before != VERB_GROUP or kind in (NO, DETERMINER))
+    if at == 0 and words[at].plain == "probable":  # the original's parser takes it for the sentence's main word
+        end = 0
     if end and not (before == NOUN and kind in (ADJECTIVE, ADVERB) and _stated(words, at)):
         return Phrase(NOUN, end - 1, at, end)
-    if kind in (ADJECTIVE, PAST, ADVERB, NUMBER, DETERMINER, NO, POSSESSIVE, ING):
-        return _quality(words, at)
-    return Phrase(kind, at, at, at + 1)
+    return _quality(words, at) if kind in _BEFORE_NOUN else Phrase(kind, at, at, at + 1)
 
 
-def _there(words: list[Word], found: list[Phrase]) -> bool:
-    return bool(found) and words[found[-1].head].plain == "there"
-
-
-def _says(words: list[Word], at: int) -> bool:
-    return words[at].plain in ("represent", "suggest", "reflect", "indicate", "cause", "obscure", "involve", "measure", "include")
+def _says_something(words: list[Word], at: int, before: str) -> bool:
+    """A participle that says something of the noun before it, and does not belong to one after it."""
+    if before == NOUN:
+        return True
+    if before != COMMA or (words[at].kind == ING and words[at].plain not in _SAYING):
+        return False
+    return not _noun_end(words, at, joined=True)
 
 
 def _stated(words: list[Word], at: int) -> bool:
-    """A quality that says something about the noun before it."""
+    """An adjective that says something of the noun before it."""
     while at < len(words) and words[at].kind == ADVERB:
         at += 1
     return at < len(words) and words[at].plain in _STATED
 
 
-def _tells(words: list[Word], at: int, lexicon: Lexicon) -> bool:
+def _tells(word: Word, following: str, lexicon: Lexicon) -> bool:
     """'The study showed an effusion': a past form that is the sentence's verb."""
-    following = words[at + 1].kind if at + 1 < len(words) else ""
-    return any(words[at] == lexicon.known.get(form) for form in lexicon.telling) and following in (
-        DETERMINER, NO, ADJECTIVE, NOUN, NUMBER, PREPOSITION if words[at].plain == "become" else NO,
-    )  # fmt: skip
+    if following not in (DETERMINER, NO, ADJECTIVE, NOUN, NUMBER):
+        return False
+    return word.plain in lexicon.telling
 
 
 def _verb(words: list[Word], at: int, there: bool) -> Phrase:
     """Modal, have, be and the verb itself; adverbs only when a further verb follows them."""
-    head, start, helpers = at, at, []
-    end, passive = at + 1, False
-    while True:
+    head, end, passive = at, at + 1, False
+    helpers: list[int] = []
+    while words[head].kind in (MODAL, BE, HAVE):
         ahead = end
         while ahead < len(words) and words[ahead].kind == ADVERB:
             ahead += 1
-        if words[head].kind not in (MODAL, BE, HAVE) or ahead >= len(words) or not _continues(words, head, ahead, there):
+        if ahead >= len(words) or not _verb_goes_on(words, head, ahead, there):
             break
         helpers += [head, *range(end, ahead)]
         passive = words[ahead].kind == PAST and words[head].kind == BE
@@ -125,47 +121,50 @@ def _verb(words: list[Word], at: int, there: bool) -> Phrase:
     while end < len(words) and words[end].plain == "not":
         helpers.append(end)
         end += 1
-    return Phrase("verb", head, start, end, helpers, passive)
+    return Phrase(VERB_GROUP, head, at, end, helpers, passive)
 
 
-def _continues(words: list[Word], head: int, ahead: int, there: bool) -> bool:
-    kind, next_kind = words[ahead].kind, words[ahead].kind
-    if kind in (BE, HAVE):
-        return True
+def _verb_goes_on(words: list[Word], head: int, ahead: int, there: bool) -> bool:
+    kind = words[ahead].kind
     if kind == VERB:
         return words[head].kind == MODAL
-    if kind not in (PAST, ING):
-        return False
-    if there or kind == ING:
-        return not _noun_end(words, ahead, joined=False) and next_kind != NOUN
-    return True
+    if kind == ING or (kind == PAST and there):
+        return not _noun_end(words, ahead, joined=False)
+    return kind in (BE, HAVE, PAST)
 
 
 def _noun_end(words: list[Word], at: int, joined: bool) -> int:
-    """Where the noun phrase that starts here ends; 0 if none starts. `joined`: 'cardiac and mediastinal contours' is one."""
+    """Where the noun phrase that starts here ends; 0 if none does. `joined`: 'cardiac and aortic contours' is one."""
     end = 0
     while at < len(words):
-        kind = words[at].kind
-        if kind == NOUN:
-            end = at + 1
-        elif kind == VERB and not end and at > 0 and words[at - 1].kind in (NO, DETERMINER):
+        kind, before = words[at].kind, words[at - 1] if at else None
+        if kind == NOUN or (before is not None and _stands_for_noun(kind, before.kind, started=end > 0)):
             end = at + 1
         elif end:
-            if kind == NUMBER and words[at - 1].kind == NOUN:
-                end = at + 1
-            elif kind != ADJECTIVE or words[at].plain in _STATED or not _noun_follows(words, at):
+            if kind != ADJECTIVE or words[at].plain in _STATED or not _noun_follows(words, at):
                 break
-        elif kind not in _BEFORE_NOUN and not (
-            joined
-            and words[at - 1].kind in _DESCRIBES
-            and words[at - 1].plain not in ("normal", "unremarkable", "clear")
-            and (words[at].plain in ("and", "or", ","))
-            and at + 1 < len(words)
-            and words[at + 1].kind in (*_DESCRIBES, ADVERB)
-        ):
+        elif kind not in _BEFORE_NOUN and not (joined and _joins_adjectives(words, at)):
             break
         at += 1
     return end
+
+
+def _stands_for_noun(kind: str, before: str, started: bool) -> bool:
+    """'No change', 'rib 5'."""
+    if started:
+        return kind == NUMBER and before == NOUN
+    return kind == VERB and before in (NO, DETERMINER)
+
+
+def _joins_adjectives(words: list[Word], at: int) -> bool:
+    before, following = words[at - 1], words[at + 1] if at + 1 < len(words) else None
+    if (
+        words[at].plain not in ("and", "or", ",")
+        or following is None
+        or before.plain in ("normal", "unremarkable", "clear")
+    ):
+        return False
+    return before.kind in _DESCRIBES and (following.kind in _DESCRIBES or following.kind == ADVERB)
 
 
 def _noun_follows(words: list[Word], at: int) -> bool:
@@ -175,13 +174,13 @@ def _noun_follows(words: list[Word], at: int) -> bool:
 
 
 def _quality(words: list[Word], at: int) -> Phrase:
-    """Adverbs and one adjective, or a lone small word where nothing larger fits."""
+    """Adverbs and adjectives of which the last says something, or a lone small word where nothing larger fits."""
     end = at
     while end < len(words) and words[end].kind == ADVERB:
         end += 1
-    while end + 1 < len(words) and words[end].kind == ADJECTIVE and words[end + 1].kind in (ADJECTIVE, PAST):
+    while at and end + 1 < len(words) and words[end].kind == ADJECTIVE and words[end + 1].kind in (ADJECTIVE, PAST):
         end += 1
-    if end < len(words) and words[end].kind in (ADJECTIVE, PAST, ING):
+    if end < len(words) and words[end].kind in _DESCRIBES:
         kind = QUALITY if words[end].kind == ADJECTIVE else words[end].kind
         return Phrase(kind, end, at, end + 1, helpers=list(range(at, end)))
     return Phrase(ADVERB if words[at].kind == ADVERB else "other", at, at, at + 1)

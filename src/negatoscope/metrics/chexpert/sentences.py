@@ -9,9 +9,9 @@ from collections.abc import Iterator
 _BETWEEN_LETTERS = re.compile(r"(?<=[a-zA-Z])/(?=[a-zA-Z])")
 _EMPTY_SENTENCE = re.compile(r"\.\s+\.")
 _NOT_PRINTABLE = re.compile(f"[^{re.escape(string.printable)}]")
-_END = re.compile(r"(\S*[.?!][\"')\]]*) (?=\S)")
+_END = re.compile(r"[.?!][\"')\]]* (?=\S)")
 # Words whose full stop does not end a sentence when a small letter follows.
-_SHORT = frozenset("dr. mr. mrs. ms. st. vs. e.g. i.e. etc. no. jr. sr. prof. p.m. a.m.".split())
+_SHORT = frozenset(("dr.", "mr.", "mrs.", "ms.", "st.", "vs.", "etc.", "no.", "jr.", "sr.", "prof."))
 
 
 def clean(report: str) -> str:
@@ -23,18 +23,19 @@ def clean(report: str) -> str:
 
 
 def sentences(cleaned: str) -> Iterator[str]:
-    """A sentence ends with . ? or !, but not after a list's number, an initial or an abbreviation before a small letter."""
+    """Cut after . ? or !, but not after a list's number, an initial or an abbreviation that a small letter follows."""
     begin = 0
     for match in _END.finditer(cleaned):
-        if _goes_on(match.group(1), cleaned[match.end()]):
-            continue
-        yield cleaned[begin : match.end(1)]
-        begin = match.end()
+        end = match.end() - 1
+        if not _goes_on(cleaned[max(begin, cleaned.rfind(" ", begin, match.start()) + 1) : end], cleaned[match.end()]):
+            yield cleaned[begin:end]
+            begin = match.end()
     if begin < len(cleaned):
         yield cleaned[begin:]
 
 
 def _goes_on(word: str, following: str) -> bool:
+    """Whether the sentence goes on after a word with a full stop, seen the letter that comes next."""
     if not following.islower() or not word.endswith("."):
         return following in ",;:.?!)"
     stem = word[:-1].lstrip("(\"'")

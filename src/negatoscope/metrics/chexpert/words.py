@@ -1,6 +1,6 @@
 """The words of a report sentence: what kind each is, and its plain form.
 
-A small closed vocabulary (`rules/words.yaml`) and word endings are enough: report language is narrow, and whatever is not
+A small closed vocabulary (`rules/words.yaml`) and word endings are enough: report language is narrow, and what is not
 known is a noun more often than not.
 """
 
@@ -12,13 +12,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-# The kinds of words. A token's kind may still change when its neighbours are seen (`phrases.py`).
-NOUN, ADJECTIVE, ADVERB, VERB, PAST, ING, BE, HAVE, MODAL = "noun adjective adverb verb past ing be have modal".split()
-DETERMINER, NO, NUMBER, PREPOSITION, TO, JOINING, CLAUSE, PRONOUN, POSSESSIVE, COMMA, BREAK, STOP = (
-    "determiner no number preposition to joining clause pronoun possessive comma break stop".split()
-)
+from negatoscope.errors import BadInput
 
-_TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?![a-z])|[^\W_]+(?:['\-.][^\W_]+)*|_+|'s\b|\S")
+# The kinds of words. What a word is in its sentence may still change when its neighbours are seen (`phrases.py`).
+NOUN, ADJECTIVE, ADVERB, VERB, PAST, ING = "noun", "adjective", "adverb", "verb", "past", "ing"
+BE, HAVE, MODAL = "be", "have", "modal"
+DETERMINER, NO, NUMBER, POSSESSIVE, PRONOUN = "determiner", "no", "number", "possessive", "pronoun"
+PREPOSITION, TO, JOINING, CLAUSE = "preposition", "to", "joining", "clause"
+COMMA, BREAK, STOP = "comma", "break", "stop"
+_MARKS = {",": COMMA, "(": COMMA, ")": COMMA, ":": BREAK, ";": BREAK, "-": BREAK, ".": STOP, "?": STOP, "!": STOP}
+
+_KINDS_OF_LISTS = {
+    "nouns": NOUN, "adjectives": ADJECTIVE, "adverbs": ADVERB, "determiners": DETERMINER, "possessives": POSSESSIVE,
+    "prepositions": PREPOSITION, "joining": JOINING, "subordinating": CLAUSE, "pronouns": PRONOUN, "modals": MODAL,
+    "be": BE, "have": HAVE,
+}  # fmt: skip
+_LISTS = (*_KINDS_OF_LISTS, "verbs", "irregular", "never verbs", "telling", "anatomy", "endings", "read as verbs")
+_TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?![a-z0-9])|[^\W_]+(?:['\-.][^\W_]+)*|_+|'s\b|\S")
 _VOWELS = "aeiou"
 
 
@@ -99,8 +109,13 @@ class Lexicon:
     """Runs of words whose last is taken for a verb at the end of a sentence without one."""
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> Lexicon:
-        """From the content of `rules/words.yaml`."""
+    def of(cls, table: Mapping[str, Any], where: str = "words.yaml") -> Lexicon:
+        """From the content of `rules/words.yaml`. Raises BadInput for a list that is missing."""
+        for name in _LISTS:
+            if name not in table:
+                raise BadInput(
+                    f"no list called {name!r}", where=where, remedy="start from the file that comes with the package"
+                )
 
         def listed(name: str) -> list[str]:
             return str(table[name]).split()
@@ -113,18 +128,17 @@ class Lexicon:
             known |= {form: Word(_irregular_kind(form, verb), verb) for form in forms.split()}
         for form in listed("never verbs"):
             known[form] = Word(NOUN, _singular(form), form.endswith("s"))
-        for name, kind in (
-            ("nouns", NOUN), ("adjectives", ADJECTIVE), ("adverbs", ADVERB), ("determiners", DETERMINER),
-            ("possessives", POSSESSIVE), ("prepositions", PREPOSITION), ("joining", JOINING),
-            ("subordinating", CLAUSE), ("pronouns", PRONOUN), ("modals", MODAL),
-        ):  # fmt: skip
-            known |= {form: Word(kind, _singular(form) if kind == NOUN else form) for form in listed(name)}
-        known |= {form: Word(BE, "be") for form in listed("be")} | {form: Word(HAVE, "have") for form in listed("have")}
+        for name, kind in _KINDS_OF_LISTS.items():
+            known |= {form: Word(kind, _plain(form, kind)) for form in listed(name)}
         known |= {"no": Word(NO, "no"), "to": Word(TO, "to"), "not": Word(ADVERB, "not"), "n't": Word(ADVERB, "not")}
-        known |= {mark: Word(COMMA, mark) for mark in ",()"} | {mark: Word(BREAK, mark) for mark in ":;-"} | {mark: Word(STOP, mark) for mark in ".?!"}
-        endings = tuple((end.lstrip("-"), kind) for kind, ends in table["endings"].items() for end in ends.split())
-        misread = tuple(tuple(str(one).split()) for one in table["read as verbs"])
-        return cls(known, frozenset(listed("telling")), endings, frozenset(listed("anatomy")), misread)
+        known |= {mark: Word(kind, mark) for mark, kind in _MARKS.items()}
+        return cls(
+            known,
+            telling=frozenset(known[form].plain for form in listed("telling")),
+            endings=tuple((end.lstrip("-"), kind) for kind, ends in table["endings"].items() for end in ends.split()),
+            anatomy=frozenset(listed("anatomy")),
+            misread=tuple(tuple(str(one).split()) for one in table["read as verbs"]),
+        )
 
     def word(self, text: str) -> Word:
         """What kind of word this is, seen alone."""
@@ -136,6 +150,9 @@ class Lexicon:
     def read(self, sentence: list[Token]) -> list[Word]:
         """The words of one sentence."""
         words = [self.word(token.text) for token in sentence]
+        for at in range(len(words) - 1):
+            if words[at].kind == NO and sentence[at + 1].text == "longer":  # "is no longer seen": no word of a noun
+                words[at] = Word(ADVERB, "no")
         ends = len(words)
         while ends and words[ends - 1].kind in (STOP, PAST):
             ends -= 1
@@ -144,6 +161,10 @@ class Lexicon:
                 if tuple(token.text for token in sentence[max(ends - len(pair), 0) : ends]) == pair:
                     words[ends - 1] = Word(VERB, pair[-1])
         return words
+
+
+def _plain(form: str, kind: str) -> str:
+    return {NOUN: _singular(form), BE: "be", HAVE: "have"}.get(kind, form)
 
 
 @lru_cache(maxsize=50_000)

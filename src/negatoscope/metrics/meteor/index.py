@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from negatoscope.errors import Trouble
+from negatoscope.metrics.meteor.ranges import firsts
 from negatoscope.metrics.meteor.sources import Sources
 from negatoscope.watch import Watch, quiet
 from negatoscope.whole_files import whole_file
@@ -58,9 +59,7 @@ class Table:
     def of(cls, keys: np.ndarray, values: np.ndarray) -> Table:
         """From (key, value) pairs; the values of one key keep their order."""
         unique, row = np.unique(keys, return_inverse=True)
-        first = np.zeros(len(unique) + 1, np.int32)
-        np.cumsum(np.bincount(row, minlength=len(unique)), out=first[1:])
-        return cls(unique, first, values[np.argsort(row, kind="stable")])
+        return cls(unique, firsts(row, len(unique)).astype(np.int32), values[np.argsort(row, kind="stable")])
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """(n,) row of each key, -1 where there is none."""
@@ -122,13 +121,10 @@ def _paraphrases(sources: Sources, watch: Watch) -> Table:
     for phrases, paraphrases in watch(blocks, "building METEOR's index, once", sources.unpacked_size // _BLOCK + 1):
         from_keys.append(_phrase_keys(phrases, vocabulary))
         to_keys.append(_phrase_keys(paraphrases, vocabulary))
-    entries = len(keys := np.concatenate(from_keys))
-    every = np.unique(np.concatenate([keys, *to_keys]))
-    rows, other = np.searchsorted(every, keys), np.searchsorted(every, np.concatenate(to_keys)).astype(np.int32)
-    first = np.zeros(len(every) + 1, np.int32)
-    np.cumsum(np.bincount(rows, minlength=len(every)), out=first[1:])
-    assert first[-1] == entries
-    return Table(every, first, other[np.argsort(rows, kind="stable")])
+    every = np.unique(np.concatenate(from_keys + to_keys))
+    row = np.searchsorted(every, np.concatenate(from_keys))
+    other = np.searchsorted(every, np.concatenate(to_keys)).astype(np.int32)
+    return Table(every, firsts(row, len(every)).astype(np.int32), other[np.argsort(row, kind="stable")])
 
 
 def _phrase_keys(phrases: Sequence[bytes], vocabulary: dict[bytes, int]) -> np.ndarray:

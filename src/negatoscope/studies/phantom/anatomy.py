@@ -13,6 +13,9 @@ import numpy as np
 
 from negatoscope.studies.phantom.settings import PhantomSettings
 
+Place = tuple[float, float, float]
+"""x, y, z as fractions of half width, half depth and height."""
+
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:

@@ -46,10 +46,10 @@ def endotracheal_tube(view: View, finding: Finding) -> Mask:
     tip = 0.335 - finding.millimetres / view.height
     places = [(-0.01, 0.2, -0.6), (0.0, 0.13, -0.3), (0.0, 0.06, -0.02), (-0.012, -0.03, tip)]
     path = course(view, places)
-    shadow = wire(view, path, 1.4, 0.12)
+    shadow = wire(view, path, 1.6, 0.24)
     across = np.array([4.2, 0, 0] if view.name == "frontal" else [0, 4.2, 0], dtype=np.float32)
     for side in (-1, 1):
-        shadow += wire(view, path + F(side) * across, 1.0, 0.09)
+        shadow += wire(view, path + F(side) * across, 1.2, 0.13)
     mask = _lay(view, shadow)
     return mask
 
@@ -58,7 +58,7 @@ def nasogastric_tube(view: View, finding: Finding) -> Mask:
     x, y, z = finding.at
     places = [(0.03, 0.0, -0.6), (0.02, -0.1, -0.1), (0.04, -0.28, 0.25), (0.05, -0.36, 0.55), (0.12, -0.3, 0.78), (0.3, -0.1, 0.9), (x, y, z + 0.03)]  # fmt: skip
     path = course(view, places)
-    return _lay(view, wire(view, path, 2.0, 0.14))
+    return _lay(view, wire(view, path, 2.2, 0.2))
 
 
 def central_line(view: View, finding: Finding) -> Mask:
@@ -67,11 +67,22 @@ def central_line(view: View, finding: Finding) -> Mask:
     if finding.kind == "jugular":
         start: list[Place] = [(sign * 0.36, 0.2, -0.3), (sign * 0.28, 0.22, -0.1), (sign * 0.2, 0.24, 0.07)]
     elif finding.kind == "port":
-        start = [(sign * 0.62, 0.92, 0.3), (sign * 0.58, 0.85, 0.18), (sign * 0.45, 0.6, 0.07), (sign * 0.25, 0.3, 0.08)]
+        start = [
+            (sign * 0.62, 0.92, 0.3),
+            (sign * 0.58, 0.85, 0.18),
+            (sign * 0.45, 0.6, 0.07),
+            (sign * 0.25, 0.3, 0.08),
+        ]
     else:
-        start = [(sign * 1.55, 0.0, 0.5), (sign * 1.35, 0.1, 0.25), (sign * 0.95, 0.25, 0.13), (sign * 0.5, 0.35, 0.1), (sign * 0.25, 0.3, 0.12)]
+        start = [
+            (sign * 1.55, 0.0, 0.5),
+            (sign * 1.35, 0.1, 0.25),
+            (sign * 0.95, 0.25, 0.13),
+            (sign * 0.5, 0.35, 0.1),
+            (sign * 0.25, 0.3, 0.12),
+        ]
     places = [*start, *bridge, (-0.195, 0.22, 0.25), finding.at]
-    shadow = wire(view, course(view, places), 2.2 if finding.kind != "PICC" else 1.4, 0.13)
+    shadow = wire(view, course(view, places), 2.2 if finding.kind != "PICC" else 1.6, 0.2)
     if finding.kind == "port":
         u, v = view.point(start[0])
         disc = view.film.blank()
@@ -89,18 +100,27 @@ def pacemaker(view: View, finding: Finding) -> Mask:
     film, sign = view.film, finding.sides[0]
     x, y, z = finding.at
     bridge: list[Place] = [(0.12, 0.3, 0.16), (-0.1, 0.28, 0.215)] if sign > 0 else []
-    trunk: list[Place] = [(x, y, z - 0.08), (sign * 0.6, 0.7, 0.08), (sign * 0.35, 0.4, 0.09), *bridge, (-0.2, 0.2, 0.28), (-0.22, 0.15, 0.45)]
+    trunk: list[Place] = [
+        (x, y, z - 0.08),
+        (sign * 0.6, 0.7, 0.08),
+        (sign * 0.35, 0.4, 0.09),
+        *bridge,
+        (-0.2, 0.2, 0.28),
+        (-0.22, 0.15, 0.45),
+    ]
     shadow = wire(view, course(view, [*trunk, (-0.2, 0.2, 0.62), (0.05, 0.4, 0.74), (0.3, 0.5, 0.765)]), 1.9, 0.2)
     if finding.kind == "dual":
-        shadow += wire(view, course(view, [*trunk, (-0.22, 0.25, 0.56), (-0.25, 0.42, 0.54), (-0.24, 0.48, 0.48)]), 1.9, 0.2)
+        shadow += wire(
+            view, course(view, [*trunk, (-0.22, 0.25, 0.56), (-0.25, 0.42, 0.54), (-0.24, 0.48, 0.48)]), 1.9, 0.2
+        )
     u, v = view.point(finding.at)
     half_wide, half_high = (24.0, 20.0) if view.name == "frontal" else (5.0, 20.0)
     rows, columns = film.rows(v - 26, v + 26), film.columns(u - 30, u + 30)
     du, dz = (film.u[columns] - F(u))[None] / F(half_wide), (film.z[rows] - F(v))[:, None] / F(half_high)
     can = step(1 - (du**4 + dz**4) ** F(0.25), 2 * film.edge / half_high)
-    can *= F(0.5)
+    can *= F(0.34)
     inner = step(F(0.8) - (du**4 + (dz + F(0.08)) ** 4) ** F(0.25), 0.1)
-    can += F(0.2) * inner
+    can += F(0.16) * inner
     shadow[rows, columns] += can
     return _lay(view, shadow)
 
@@ -132,4 +152,4 @@ def _sternal_loop(view: View, place: Place, rng: np.random.Generator) -> Field:
     u = 10 * np.cos(s)
     v = 4.5 * np.sin(s) + lean * u
     path = np.stack((x + u + rng.normal(0, 1.2), y + 7 * np.sin(s + 0.6), z + v), axis=1).astype(np.float32)
-    return wire(view, path, 1.0, 0.3)
+    return wire(view, path, 1.1, 0.42)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from negatoscope.studies.phantom.anatomy import Anatomy
-from negatoscope.studies.phantom.film import F, Field, ball, bell, grain_bank, ramp, splat, step, through
+from negatoscope.studies.phantom.film import F, Field, ball, bell, grain_bank, soften, splat, step, through
 from negatoscope.studies.phantom.findings import Finding
 from negatoscope.studies.phantom.frontal import rib_height
 from negatoscope.studies.phantom.projection import View
@@ -95,12 +95,13 @@ def consolidation(view: View, finding: Finding) -> Mask:
     r = finding.millimetres
     wide = 1.15 * r if view.name == "frontal" else 1.05 * r
     distance = ((film.u - F(u)) * F(1 / wide))[None] ** 2 + ((film.z - F(z)) * F(1 / (0.9 * r)))[:, None] ** 2
-    patch = F(1.0) - np.sqrt(distance) + F(0.2) * _cloud(view, 2, finding.shape) + F(0.16) * _cloud(view, 3, finding.shape)
-    patch *= F(1.9)
+    cloud = F(0.1) * _cloud(view, 2, finding.shape) + F(0.12) * _cloud(view, 3, finding.shape)
+    patch = F(1.12) - np.sqrt(distance) + cloud
+    patch *= F(1.25)
     np.clip(patch, 0, 1, out=patch)
     patch *= patch * (3 - 2 * patch)
     patch *= _lobe(view, finding)
-    share = F(0.66 + 0.28 * finding.amount) * (F(1.0) if view.name == "frontal" else F(0.62))
+    share = F(0.55 + 0.33 * finding.amount) * (F(1.0) if view.name == "frontal" else F(0.62))
     patch *= share
     mask = (patch * np.minimum(view.lung, 1)) > F(0.16)
     view.air *= 1 - patch
@@ -167,7 +168,9 @@ def pneumothorax(view: View, finding: Finding) -> Mask:
     gap = 10 + 46 * finding.amount
     if view.name == "frontal":
         sign = finding.sides[0]
-        profile = through([(0.0, 2.2), (0.06, 1.75), (0.15, 1.25), (0.3, 0.95), (0.55, 0.7), (0.8, 0.42), (0.95, 0.2)], t)
+        profile = through(
+            [(0.0, 2.2), (0.06, 1.75), (0.15, 1.25), (0.3, 0.95), (0.55, 0.7), (0.8, 0.42), (0.95, 0.2)], t
+        )
         edge = view.borders["outer"] - profile * F(gap)
         beyond = view.borders["u"] * F(sign) - edge[:, None]
         own = _side_of_film(view, sign)
@@ -195,7 +198,7 @@ def nodule(view: View, finding: Finding) -> Mask:
     u, z = view.point(finding.at)
     radius = finding.millimetres / 2
     body = film.blank()
-    dense = 0.0062 * 2 * radius
+    dense = 0.05 + 0.0062 * 2 * radius
     if finding.name == "nodule":
         ball(film, u, z, radius, radius, body, dense)
     else:
@@ -203,7 +206,10 @@ def nodule(view: View, finding: Finding) -> Mask:
         offsets = rng.normal(0, 0.3, (4, 3)).clip(-0.55, 0.55)
         for dx, dy, dz in offsets:
             du = dx if view.name == "frontal" else -dy
-            ball(film, u + du * radius, z + dz * radius, 0.72 * radius, 0.72 * radius, body, 0.5 * dense)
+            lobule = film.blank()
+            ball(film, u + du * radius, z + dz * radius, 0.74 * radius, 0.74 * radius, lobule, 0.8 * dense)
+            np.maximum(body, lobule, out=body)
+        body = soften(body, max(1, round(1.5 / film.mm)))
     mask = body > F(0.12 * dense)
     view.extra += np.minimum(body, F(0.36))
     return mask
@@ -281,13 +287,13 @@ def edema(view: View, finding: Finding) -> Mask:
     for x, t0 in centres:
         u, z = view.point((x, 0.0 if view.name == "frontal" else -0.1, t0))
         haze += bell(film.z - F(z), 0.2 * view.height)[:, None] * bell(film.u - F(u), 0.27 * anatomy.half_width)[None]
-    haze *= F(0.8) + F(0.28) * _cloud(view, 2, finding.shape) + F(0.3) * _cloud(view, 3, finding.shape)
+    haze *= F(0.9) + F(0.22) * _cloud(view, 2, finding.shape) + F(0.14) * _cloud(view, 3, finding.shape)
     haze += F(0.16) * np.clip(view.borders["t"] - F(0.35), 0, 1)[:, None]
-    haze *= F(0.3 + 0.62 * more)
+    haze *= F(0.4 + 0.56 * more)
     np.clip(haze, 0, 0.9, out=haze)
     view.air *= 1 - haze
-    view.fullness = max(view.fullness, 1.28 + 0.3 * more)
-    view.upper = max(view.upper, 1.2 + 1.2 * more)
+    view.fullness = max(view.fullness, 1.12 + 0.2 * more)
+    view.upper = max(view.upper, 0.4 + 0.5 * more)
     view.extra += _septal_lines(view, finding)
     return (haze * np.minimum(view.lung, 1)) > F(0.15)
 
@@ -328,15 +334,19 @@ def _broken_rib(view: View, finding: Finding) -> Mask:
         u, _ = view.point((x, y, 0.5))
         z = float(rib_height(anatomy, number, abs(x), view.height))
         key = f"rib_offset_{sign}"
-    rows, columns = film.rows(z - 15, z + 15), film.columns(u - 30, u + 30)
-    along = (film.u[columns] - F(u))[None] + (film.z[rows] - F(z))[:, None] * F(0.35 * sign)
-    shift = np.sign(along) * np.exp(-np.abs(along) * F(1 / 9))
-    shift *= F(3.6 + 2.2 * finding.amount)
-    shift *= bell(film.z[rows] - F(z), 9)[:, None]
+    rows, columns = film.rows(z - 24, z + 24), film.columns(u - 60, u + 60)
+    level = film.z[rows] - F(z)
+    along = (film.u[columns] - F(u))[None] + level[:, None] * F(0.35 * sign)
+    shift = np.sign(along) * np.exp(-np.abs(along) * F(1 / 20))
+    shift *= F(5.5 + 2.5 * finding.amount)
+    shift *= bell(level, 10)[:, None]
     offset = view.borders.setdefault(key, film.blank())
     offset[rows, columns] += shift
+    near = bell(level, 7)[:, None]
     gap = view.borders.setdefault("gap", np.ones_like(view.air))
-    gap[rows, columns] *= 1 - bell(along, max(1.3, 0.7 * film.mm)) * bell(film.z[rows] - F(z), 8)[:, None]
+    gap[rows, columns] *= 1 - bell(along, max(1.7, 0.8 * film.mm)) * near
+    # The broken ends shine where the fragments overlap.
+    view.extra[rows, columns] += F(0.05) * bell(np.abs(along) - F(4.2), 1.6) * near
     mask = film.blank()
     ball(film, u, z, 14, 12, mask, 1)
     return mask > 0

@@ -73,5 +73,5 @@ def _attenuation(view: View, bones: NDArray[np.float32], tree: Tree) -> NDArray[
     texture += grain(film, 2, places[4:6]) * F(0.007)  # type: ignore[arg-type]
     texture *= view.air * view.vessels
     total += texture
-    total += view.body * (grain(film, 3, places[6:8]) * F(0.012))  # type: ignore[arg-type]
+    total += view.body * (grain(film, 3, places[6:8]) * F(0.016))  # type: ignore[arg-type]
     return total

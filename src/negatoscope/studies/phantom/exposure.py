@@ -14,20 +14,20 @@ from negatoscope.studies.phantom.film import F, Field, Film, grain, step
 
 def develop(film: Film, attenuation: Field, pose: Pose) -> NDArray[np.uint8]:
     """White where much is absorbed. A curve with a toe and a shoulder, as films and detectors are processed."""
-    middle = F(0.56 + pose.exposure)
+    middle = F(0.6 + pose.exposure)
     grey = attenuation - middle
-    grey *= F(5.1 * pose.contrast)
+    grey *= F(4.4 * pose.contrast)
     # Fewer quanta pass through dense parts: there the grain is coarser.
     rough = attenuation * F(0.05)
     rough += F(0.035)
-    rough *= grain(film, 0, pose.places[0:2]) * F(pose.noise)  # type: ignore[arg-type]
+    rough *= grain(film, 0, pose.places[0:2]) * F(0.7 * pose.noise)  # type: ignore[arg-type]
     grey += rough
     np.negative(grey, out=grey)
     np.exp(grey, out=grey)
     grey += 1
     np.reciprocal(grey, out=grey)
-    grey *= F(236)
-    grey += F(9)
+    grey *= F(266)
+    grey -= F(14)
     _collimate(film, grey, pose)
     _mark(film, grey, pose)
     return np.clip(grey, 0, 255, out=grey).astype(np.uint8)

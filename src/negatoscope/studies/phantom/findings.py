@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from negatoscope.studies.phantom.anatomy import Place
 from negatoscope.studies.phantom.settings import PhantomSettings
-
-Place = tuple[float, float, float]
 
 # Middle of each lobe as fractions of half width, half depth and height, told for its own side (x outwards), and how far
 # a finding may lie from there. Both views use the same point.
@@ -24,7 +23,13 @@ LOBES: dict[str, tuple[str, Place]] = {
 _COMPANIONS: dict[str, dict[str, float]] = {
     "edema": {"cardiomegaly": 5, "effusion": 4, "central line": 2},
     "cardiomegaly": {"edema": 4, "effusion": 2, "pacemaker": 3, "surgical clips": 2},
-    "endotracheal tube": {"nasogastric tube": 25, "central line": 6, "consolidation": 2, "effusion": 2, "pneumothorax": 2},
+    "endotracheal tube": {
+        "nasogastric tube": 25,
+        "central line": 6,
+        "consolidation": 2,
+        "effusion": 2,
+        "pneumothorax": 2,
+    },
     "nasogastric tube": {"endotracheal tube": 12, "central line": 4},
     "fracture": {"pneumothorax": 6},
     "pacemaker": {"cardiomegaly": 2},
@@ -73,7 +78,9 @@ def draw_findings(rng: np.random.Generator, settings: PhantomSettings) -> tuple[
             break
         order = list(weights)
         share = np.array([weights[name] for name in order])
-        name = order[int(np.searchsorted(np.cumsum(share / share.sum()), rng.random(), side="right").clip(0, len(order) - 1))]
+        name = order[
+            int(np.searchsorted(np.cumsum(share / share.sum()), rng.random(), side="right").clip(0, len(order) - 1))
+        ]
         names.append(name)
         del weights[name]
         for other, factor in _COMPANIONS.get(name, {}).items():
@@ -92,7 +99,13 @@ def next_visit(rng: np.random.Generator, settings: PhantomSettings, before: tupl
             now.append(replace(finding, change="unchanged"))
         elif rng.random() < 0.55:
             changed = float(np.clip(finding.amount + rng.normal(0, 0.3), 0.02, 0.98))
-            change = "unchanged" if abs(changed - finding.amount) < 0.12 else "larger" if changed > finding.amount else "smaller"
+            change = (
+                "unchanged"
+                if abs(changed - finding.amount) < 0.12
+                else "larger"
+                if changed > finding.amount
+                else "smaller"
+            )
             if finding.name in _GRADED:
                 amount = finding.amount if change == "unchanged" else changed
                 now.append(replace(finding, amount=amount, severity=_grade(finding.name, amount), change=change))
@@ -128,7 +141,9 @@ def _grade(name: str, amount: float) -> str:
 def _pick(rng: np.random.Generator, **shares: float) -> str:
     names = list(shares)
     edges = np.cumsum(list(shares.values()))
-    return names[int(np.searchsorted(edges, rng.random() * edges[-1], side="right").clip(0, len(names) - 1))].replace("_", " ")
+    return names[int(np.searchsorted(edges, rng.random() * edges[-1], side="right").clip(0, len(names) - 1))].replace(
+        "_", " "
+    )
 
 
 def _in_lobe(rng: np.random.Generator, lobe: str, spread: float) -> tuple[str, Place]:
@@ -163,14 +178,30 @@ def _pneumothorax(rng: np.random.Generator, finding: Finding) -> Finding:
 
 
 def _nodule(rng: np.random.Generator, finding: Finding) -> Finding:
-    lobe = _pick(rng, right_upper_lobe=3, right_middle_lobe=1, right_lower_lobe=2.4, left_upper_lobe=2.4, lingula=0.8, left_lower_lobe=2)
+    lobe = _pick(
+        rng,
+        right_upper_lobe=3,
+        right_middle_lobe=1,
+        right_lower_lobe=2.4,
+        left_upper_lobe=2.4,
+        lingula=0.8,
+        left_lower_lobe=2,
+    )
     side, at = _in_lobe(rng, lobe, 0.1)
     size = 7 + 20 * finding.amount if finding.name == "nodule" else 32 + 34 * finding.amount
     return replace(finding, side=side, where=lobe, at=at, millimetres=round(size))
 
 
 def _consolidation(rng: np.random.Generator, finding: Finding) -> Finding:
-    lobe = _pick(rng, right_upper_lobe=1.3, right_middle_lobe=1.6, right_lower_lobe=2.6, left_upper_lobe=1, lingula=1, left_lower_lobe=2.6)
+    lobe = _pick(
+        rng,
+        right_upper_lobe=1.3,
+        right_middle_lobe=1.6,
+        right_lower_lobe=2.6,
+        left_upper_lobe=1,
+        lingula=1,
+        left_lower_lobe=2.6,
+    )
     side, at = _in_lobe(rng, lobe, 0.05)
     return replace(finding, side=side, where=lobe, at=at, millimetres=round(26 + 34 * finding.amount))
 
@@ -179,22 +210,38 @@ def _atelectasis(rng: np.random.Generator, finding: Finding) -> Finding:
     if rng.random() < 0.22:
         lobe = _pick(rng, right_upper_lobe=1, left_lower_lobe=1.4)
         side, at = _in_lobe(rng, lobe, 0.0)
-        return replace(finding, kind="lobar", side=side, where=lobe, at=at, severity="moderate" if finding.amount < 0.6 else "severe")
+        return replace(
+            finding,
+            kind="lobar",
+            side=side,
+            where=lobe,
+            at=at,
+            severity="moderate" if finding.amount < 0.6 else "severe",
+        )
     side = _pick(rng, left=0.36, right=0.34, bilateral=0.3)
     sign = {"left": 1, "right": -1}.get(side, 0)
     severity = finding.severity if finding.severity != "severe" else "moderate"
-    return replace(finding, kind="linear", side=side, where="base", severity=severity, at=(0.55 * sign, float(rng.normal(-0.15, 0.2)), float(rng.normal(0.73, 0.02))))
+    return replace(
+        finding,
+        kind="linear",
+        side=side,
+        where="base",
+        severity=severity,
+        at=(0.55 * sign, float(rng.normal(-0.15, 0.2)), float(rng.normal(0.73, 0.02))),
+    )
 
 
 def _fracture(rng: np.random.Generator, finding: Finding) -> Finding:
     side = _pick(rng, left=0.5, right=0.5)
     sign = 1 if side == "left" else -1
     if rng.random() < 0.35:
-        return replace(finding, side=side, kind="clavicle", where="clavicle", at=(sign * float(rng.uniform(0.55, 0.75)), 0.7, 0.08))
-    rib = int(rng.integers(4, 9))
-    x = float(rng.uniform(0.72, 0.92))
+        return replace(
+            finding, side=side, kind="clavicle", where="clavicle", at=(sign * float(rng.uniform(0.55, 0.75)), 0.7, 0.08)
+        )
+    rib = int(rng.integers(4, 8))
+    x = float(rng.uniform(0.66, 0.86))
     y = -0.95 * float(np.sqrt(1 - x * x))
-    ordinal = {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}[rib]
+    ordinal = {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh"}[rib]
     return replace(finding, side=side, kind="rib", where=f"{ordinal} rib", at=(sign * x, y, float(rib)))
 
 
@@ -210,14 +257,28 @@ def _pacemaker(rng: np.random.Generator, finding: Finding) -> Finding:
     side = _pick(rng, left=0.85, right=0.15)
     kind = _pick(rng, single=0.35, dual=0.65)
     sign = 1 if side == "left" else -1
-    return replace(finding, side=side, kind=kind, where="chest wall", at=(sign * float(rng.uniform(0.66, 0.8)), 0.9, float(rng.uniform(0.16, 0.24))))
+    return replace(
+        finding,
+        side=side,
+        kind=kind,
+        where="chest wall",
+        at=(sign * float(rng.uniform(0.66, 0.8)), 0.9, float(rng.uniform(0.16, 0.24))),
+    )
 
 
 def _clips(rng: np.random.Generator, finding: Finding) -> Finding:
     kind = _pick(rng, right_upper_quadrant=0.4, sternotomy=0.38, axilla=0.22)
-    side = {"right upper quadrant": "right", "sternotomy": ""}.get(kind) if kind != "axilla" else _pick(rng, left=0.5, right=0.5)
+    side = (
+        {"right upper quadrant": "right", "sternotomy": ""}.get(kind)
+        if kind != "axilla"
+        else _pick(rng, left=0.5, right=0.5)
+    )
     sign = 1 if side == "left" else -1
-    at = {"right upper quadrant": (-0.32, 0.2, 0.98), "sternotomy": (0.0, 0.9, 0.45), "axilla": (1.12 * sign, 0.1, 0.24)}[kind]
+    at = {
+        "right upper quadrant": (-0.32, 0.2, 0.98),
+        "sternotomy": (0.0, 0.9, 0.45),
+        "axilla": (1.12 * sign, 0.1, 0.24),
+    }[kind]
     where = {"right upper quadrant": "right upper quadrant", "sternotomy": "mediastinum", "axilla": "axilla"}[kind]
     return replace(finding, side=side or "", kind=kind, where=where, at=at)
 

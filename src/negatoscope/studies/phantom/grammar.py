@@ -56,13 +56,12 @@ def write_report(
 ) -> Report:
     """The report of a study with these findings. `hedged`: share of hedgeable findings worded as uncertain."""
     labels: dict[str, int] = {}
-    told, impressions, compared = [], [], False
+    told, impressions = [], []
     for finding in findings:
         sentence = _choose_ill(rng, finding, hedged)
         text = _fill(_expand(rng, sentence.pattern), finding, person)
         if finding.change and rng.random() < 0.4:
-            text = f"{text[:-1]}, {_expand(rng, _any(rng, said.CHANGES[finding.change]))}."
-            compared = True
+            text = f"{text[:-1]}, {_expand(rng, _any(rng, said.CHANGES[finding.change]), capital=False)}."
         told.append((finding, text))
         impressions.append(_in_short(finding, sentence))
         _merge(labels, sentence.labels)
@@ -84,7 +83,7 @@ def write_report(
         sentences=tuple(lines),
         impression=_impression(rng, findings, impressions, labels),
         indication=_indication(rng, findings, person),
-        comparison=("Prior chest radiograph." if compared or visit else "None.") if compared or rng.random() < 0.15 else "",
+        comparison="Prior chest radiograph." if visit else "None." if rng.random() < 0.15 else "",
         labels={name: labels[name] for name in OBSERVATIONS if name in labels},
         tags=tuple(tag for finding in findings for tag in _tags(finding)) or ("normal",),
     )
@@ -109,12 +108,13 @@ def _shuffled(rng: np.random.Generator, lines: list[Sentence]) -> list[Sentence]
 _INNERMOST = re.compile(r"\{([^{}]*)\}")
 
 
-def _expand(rng: np.random.Generator, pattern: str) -> str:
+def _expand(rng: np.random.Generator, pattern: str, capital: bool = True) -> str:
     """Chooses among alternatives, the innermost first."""
     while found := _INNERMOST.search(pattern):
         choices = found.group(1).split("|")
         pattern = pattern[: found.start()] + choices[int(rng.integers(len(choices)))] + pattern[found.end() :]
-    return _capital(" ".join(pattern.split()))
+    text = " ".join(pattern.split())
+    return _capital(text) if capital else text
 
 
 def _capital(text: str) -> str:
@@ -123,7 +123,7 @@ def _capital(text: str) -> str:
 
 def _healthy(rng: np.random.Generator, findings: tuple[Finding, ...]) -> list[said.Healthy]:
     """Sentences on what is healthy, until enough is covered; nothing is said twice."""
-    spent = {"never"}.union(*(said.FORBIDS[finding.name] for finding in findings))
+    spent: set[str] = set().union(*(said.FORBIDS[finding.name] for finding in findings))
     wanted = int(rng.integers(4, 7)) + (len(findings) > 1)
     chosen: list[said.Healthy] = []
     while len(chosen) < wanted:
@@ -131,7 +131,9 @@ def _healthy(rng: np.random.Generator, findings: tuple[Finding, ...]) -> list[sa
         if not fitting:
             break
         edges = np.cumsum([sentence.weight * len(sentence.topics) for sentence in fitting])
-        sentence = fitting[int(np.searchsorted(edges, rng.random() * edges[-1], side="right").clip(0, len(fitting) - 1))]
+        sentence = fitting[
+            int(np.searchsorted(edges, rng.random() * edges[-1], side="right").clip(0, len(fitting) - 1))
+        ]
         chosen.append(sentence)
         spent |= sentence.topics
     order = ("heart", "mediastinum", "lungs", "airspace", "volume", "nodules", "vessels", "pleura", "pneumothorax")
@@ -184,7 +186,9 @@ def _fill(pattern: str, finding: Finding, person: Person) -> str:
     return _capital(" ".join(text.split()))
 
 
-def _impression(rng: np.random.Generator, findings: tuple[Finding, ...], short: list[str], labels: dict[str, int]) -> str:
+def _impression(
+    rng: np.random.Generator, findings: tuple[Finding, ...], short: list[str], labels: dict[str, int]
+) -> str:
     if not findings:
         return _expand(rng, _any(rng, said.ALL_CLEAR))
     lines = [_capital(line) for line in short]
@@ -199,8 +203,14 @@ def _in_short(finding: Finding, sentence: said.Ill) -> str:
     line = {
         "cardiomegaly": f"{severity} cardiomegaly",
         "effusion": f"{severity} {side} pleural effusion{'s' if side == 'bilateral' else ''}",
-        "atelectasis": f"{where} atelectasis" if finding.kind == "lobar" else f"{severity} {'bibasilar' if side == 'bilateral' else side + ' basilar'} atelectasis",
-        "consolidation": f"{where} consolidation" if "Consolidation" in sentence.labels else f"{where} pneumonia" if sentence.labels.get("Pneumonia") else f"{where} airspace disease",
+        "atelectasis": f"{where} atelectasis"
+        if finding.kind == "lobar"
+        else f"{severity} {'bibasilar' if side == 'bilateral' else side + ' basilar'} atelectasis",
+        "consolidation": f"{where} consolidation"
+        if "Consolidation" in sentence.labels
+        else f"{where} pneumonia"
+        if sentence.labels.get("Pneumonia")
+        else f"{where} airspace disease",
         "hyperinflation": f"{severity} hyperinflation",
         "nodule": f"{finding.millimetres:.0f} mm {where} nodule",
         "mass": f"{where} mass",

@@ -67,9 +67,15 @@ def plan_study(seed: int, index: int, settings: PhantomSettings) -> Plan:
     if rng.random() < settings.missing_lateral:
         del poses["lateral"]
     report = write_report(
-        np.random.default_rng([_TELLING, seed, index]), findings, Person(anatomy.age, anatomy.woman), settings.hedged, visit
+        np.random.default_rng([_TELLING, seed, index]),
+        findings,
+        Person(anatomy.age, anatomy.woman),
+        settings.hedged,
+        visit,
     )
-    return Plan(f"phantom-{index:06d}", f"phantom-patient-{block:05d}-{patient:02d}", visit, anatomy, findings, poses, report)
+    return Plan(
+        f"phantom-{index:06d}", f"phantom-patient-{block:05d}-{patient:02d}", visit, anatomy, findings, poses, report
+    )
 
 
 def _patients_of_block(seed: int, block: int, settings: PhantomSettings) -> list[tuple[int, int]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from negatoscope.errors import WrongUse, nearest_names
+from negatoscope.errors import nearest_names
+from negatoscope.settings import Settings
 
 # Relative frequency among the findings of abnormal studies: few common, many rare, as in a real department, so that
 # recall of the rare ones is worth measuring.
@@ -32,10 +33,8 @@ FINDINGS = tuple(FREQUENCIES)
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class PhantomSettings(BaseModel):
+class PhantomSettings(Settings):
     """All that a phantom collection depends on. Study `i` depends on these and on `i` alone."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     studies: int = Field(default=1000, ge=1)
     size: int = Field(default=256, ge=64, le=1024)
@@ -63,13 +62,11 @@ class PhantomSettings(BaseModel):
     def _known_findings(self) -> Self:
         for name, weight in self.frequencies.items():
             if name not in FREQUENCIES:
-                raise WrongUse(
-                    f"no finding is called {name!r}", where="frequencies", remedy=nearest_names(name, FREQUENCIES)
-                )
+                raise ValueError(f"no finding is called {name!r}, {nearest_names(name, FREQUENCIES)}")
             if not 0 <= weight < float("inf"):
-                raise WrongUse(f"{name!r} has frequency {weight}", where="frequencies", remedy="give a number from 0 up")
+                raise ValueError(f"the frequency of {name!r} must be a number from 0 up")
         if self.normal_share < 1 and not any(self.weights.values()):
-            raise WrongUse("every finding has frequency 0", where="frequencies", remedy="set normal_share to 1 instead")
+            raise ValueError("every finding has frequency 0: set normal_share to 1 instead")
         return self
 
     @property

@@ -25,7 +25,7 @@ class Tree:
 def draw_tree(seed: int) -> Tree:
     """Both lungs at once: branches fork in two at a random angle, shorter and thinner at each generation."""
     rng = np.random.default_rng(seed)
-    stems = 9
+    stems = 12
     side = np.repeat(np.array([-1.0, 1.0], dtype=np.float32), stems)
     # From the hilum, stems leave in all directions but the middle; more of them downwards, as blood does.
     angle = np.tile(np.linspace(-1.35, 1.55, stems), 2) + rng.normal(0, 0.12, 2 * stems)
@@ -33,7 +33,7 @@ def draw_tree(seed: int) -> Tree:
     way = np.stack((side * np.cos(angle) * 0.42 + side * 0.05, depth * 0.34, np.sin(angle) * 0.3), axis=1)
     start = np.stack((side * 0.24, rng.normal(-0.05, 0.05, 2 * stems), np.where(side < 0, 0.435, 0.405)), axis=1)
     start[:, 2] += 0.03 * np.sin(angle)
-    length, radius = 0.5, 2.5
+    length, radius = 0.46, 2.5
     points, weights = [], []
     for _ in range(_GENERATIONS):
         count = len(way)
@@ -51,7 +51,7 @@ def draw_tree(seed: int) -> Tree:
         way = np.concatenate((way + fork + twist[0], way * 0.9 - fork + twist[1]))
         start = np.concatenate((end, end))
         length *= 0.74
-        radius *= 0.7
+        radius *= 0.74
     return Tree(tuple(points), tuple(weights))
 
 
@@ -71,6 +71,6 @@ def vessel_shadow(view: View, tree: Tree, fullness: float = 1.0, upper: float = 
         drawn = splat(film, u, v, weights)
         spread = (0.5 * radius / film.mm) ** 2 / 0.5
         shadow += soften(drawn, round(spread))
-        radius *= 0.5
-    shadow *= F(fullness**2 * 0.0026 / film.mm**2 * 3.14159 / 2)
+        radius *= 0.55
+    shadow *= F(fullness**2 * 0.0105 / film.mm**2 * 3.14159 / 2)
     return shadow

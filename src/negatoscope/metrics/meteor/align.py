@@ -1,0 +1,232 @@
+"""METEOR's search for the best alignment: left to right through the reference with a beam of 40, for many pairs at once.
+
+A path has used some words of the prediction. At each place of the reference it goes on with every match that starts there and whose words
+are free, and with leaving the place out. Better is: more weighted matches, then fewer chunks (runs of matches that are neighbours in
+both texts), then a smaller distance; of equals, the one found first. To give the program's alignments its ways are kept:
+
+- weights are cut to whole numbers match by match: of a stem's, a synonym's or a paraphrase's n words count n // 2;
+- a match that shares no word with any other is taken beforehand;
+- a path's distance grows with each match tried from it, so that the second match tried already carries the first one's distance.
+
+Places where nothing can change on any path are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from negatoscope.metrics.meteor.candidates import Candidates
+from negatoscope.metrics.meteor.ranges import firsts, ranges
+from negatoscope.metrics.meteor.relations import EXACT
+
+BEAM = 40
+_PAIRS_AT_ONCE = 256
+_STAY = -1
+_NOWHERE = -1
+_LEFT_OUT = -2  # the start of "leaving out", which continues no chunk
+
+
+@dataclass(frozen=True)
+class Alignments:
+    match: np.ndarray
+    """Numbers of the chosen candidates."""
+    chunks: np.ndarray
+    """(pairs,)"""
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What a path may do, sorted by event (a place of a reference): `first[event] : first[event + 1]`, its matches, then leaving it out."""
+
+    first: np.ndarray
+    match: np.ndarray
+    """Candidate, or -1 for leaving out."""
+    gain: np.ndarray
+    distance: np.ndarray
+    own_distance: np.ndarray
+    """The part of the distance that its own path carries: only matches taken beforehand."""
+    hyp_start: np.ndarray
+    hyp_end: np.ndarray
+    ref_end: np.ndarray
+    block: np.ndarray
+    """The words it uses are bits of the 64-bit blocks `block` and `block + 1` of the prediction's words."""
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Events:
+    first: np.ndarray
+    """(pairs + 1,) each pair's events; the last one is the reference's end."""
+    place: np.ndarray
+    options: _Options
+
+
+def align(candidates: Candidates, hyp_length: np.ndarray, ref_length: np.ndarray) -> Alignments:
+    """The best alignment of each pair."""
+    events = _events(candidates, hyp_length, ref_length)
+    chosen, chunks = [], np.zeros(len(hyp_length), np.int64)
+    for pairs in _alike(np.diff(events.first), hyp_length):
+        matches, chunks[pairs] = _search(events, pairs, int(hyp_length[pairs].max()))
+        chosen.append(matches)
+    return Alignments(np.concatenate(chosen) if chosen else np.zeros(0, np.int64), chunks)
+
+
+def _alike(events: np.ndarray, words: np.ndarray) -> Iterator[np.ndarray]:
+    """Groups of pairs that take about equally many steps and blocks; those with the end as their only event have no match."""
+    blocks = words // 64 + 1
+    order = np.lexsort((events, blocks))
+    order = order[events[order] > 1]
+    start = 0
+    while start < len(order):
+        stop = start + max(1, _PAIRS_AT_ONCE // int(blocks[order[start]]))
+        stop = start + np.searchsorted(blocks[order[start:stop]], blocks[order[start]], "right")
+        yield order[start:stop]
+        start = stop
+
+
+def _events(found: Candidates, hyp_length: np.ndarray, ref_length: np.ndarray) -> _Events:
+    hyp_base = np.concatenate([[0], np.cumsum(hyp_length)])
+    base = np.concatenate([[0], np.cumsum(ref_length + 1)])  # one place more: the end
+    slots = int(base[-1])
+    slot, hyp_slot = base[found.pair] + found.ref_start, hyp_base[found.pair] + found.hyp_start
+    starting = np.bincount(slot, minlength=slots)
+    settled = (starting[slot] == 1) & _alone(slot, found.ref_length, slots) & _alone(hyp_slot, found.hyp_length, int(hyp_base[-1]))
+
+    quiet = starting == 0
+    inside = np.zeros(slots, bool)
+    inside[ranges(slot[settled] + 1, (slot + found.ref_length)[settled])[1]] = True
+    ends = np.zeros(slots, bool)
+    ends[slot + found.ref_length] = True
+    # Nothing changes where no match starts or has just ended and the place before was left out by every path that could.
+    after_quiet = np.concatenate([[True], quiet[:-1]])
+    after_quiet[base[:-1]] = True
+    is_event = ~(inside | (quiet & after_quiet & ~ends))
+    is_event[base[1:] - 1] = True
+
+    event_of = np.cumsum(is_event) - 1
+    event_slot = np.flatnonzero(is_event)
+    pair = np.searchsorted(base, event_slot, "right") - 1
+    place = event_slot - base[pair]
+    options = _options(found, event_of[slot], settled, place)
+    return _Events(firsts(pair, len(ref_length)), place, options)
+
+
+def _alone(start: np.ndarray, length: np.ndarray, slots: int) -> np.ndarray:
+    """Whether each run of words is touched by no other run."""
+    word = ranges(start, start + length)[1]
+    shared_before = np.concatenate([[0], np.cumsum(np.bincount(word, minlength=slots) > 1)])
+    return shared_before[start + length] == shared_before[start]
+
+
+def _options(found: Candidates, event: np.ndarray, settled: np.ndarray, place: np.ndarray) -> _Options:
+    events = len(place)
+    matches = np.bincount(event, minlength=events)
+    taken = np.zeros(events, bool)
+    taken[event[settled]] = True
+    first = np.concatenate([[0], np.cumsum(matches + ~taken)])
+    at = first[event] + np.arange(len(event)) - (np.cumsum(matches) - matches)[event]
+
+    def column(of_matches: np.ndarray, of_leaving_out: int | np.ndarray = 0) -> np.ndarray:
+        values = np.empty(first[-1], of_matches.dtype)
+        values[first[1:][~taken] - 1] = of_leaving_out
+        values[at] = of_matches
+        return values
+
+    exact = found.module == EXACT
+    distance = np.abs(found.ref_start - found.hyp_start)
+    bit = (found.hyp_start % 64).astype(np.uint64)
+    run = (np.uint64(1) << found.hyp_length.astype(np.uint64)) - np.uint64(1)
+    return _Options(
+        first=first,
+        match=column(np.arange(len(found)), -1),
+        gain=column(np.where(exact, 2, found.hyp_length // 2 + found.ref_length // 2)),
+        distance=column(distance),
+        own_distance=column(np.where(settled, distance, 0)),
+        hyp_start=column(found.hyp_start, _LEFT_OUT),
+        hyp_end=column(found.hyp_start + found.hyp_length, _NOWHERE),
+        ref_end=column(found.ref_start + found.ref_length, place[~taken] + 1),
+        block=column(found.hyp_start // 64),
+        low=column(run << bit),
+        # Two shifts: a shift by 64 is not defined.
+        high=column((run >> np.uint64(1)) >> (np.uint64(63) - bit)),
+    )
+
+
+def _search(events: _Events, pairs: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
+    """(chosen candidates of all pairs, (pairs,) chunks)"""
+    options, ends = events.options, events.first[pairs + 1] - 1
+    # A path: its pair, matches, chunks and distance so far, where in the prediction its last match ended, the first place of the
+    # reference that it has not covered, and the words it has used. Paths stand sorted by pair, the best first.
+    pair = np.arange(len(pairs))
+    total, chunks, distance, covered = np.zeros((4, len(pairs)), np.int64)
+    last_end = np.full(len(pairs), _NOWHERE)
+    used = np.zeros((len(pairs), longest // 64 + 2), np.uint64)
+    history: list[tuple[np.ndarray, np.ndarray]] = []
+    for step in range(int((ends - events.first[pairs]).max()) + 1):
+        event = np.minimum(events.first[pairs] + step, ends)[pair]
+        path, option = _ways_on(options, event, covered > events.place[event])
+        moves = option != _STAY
+        taken = used[path, options.block[option]] & options.low[option]
+        taken |= used[path, options.block[option] + 1] & options.high[option]
+        free = (taken == 0) | ~moves
+
+        tried = np.where(free & moves, options.distance[option], 0)
+        before = np.cumsum(tried) - tried
+        new_path = np.diff(path, prepend=-1) > 0
+        before -= before[new_path][path]
+        far = distance[path] + before + np.where(moves, options.own_distance[option], 0)
+
+        path, option, moves, far = path[free], option[free], moves[free], far[free]
+        was = last_end[path]
+        breaks = moves & (was != _NOWHERE) & (was != options.hyp_start[option])
+        split = chunks[path] + breaks
+        gained = total[path] + np.where(moves, options.gain[option], 0)
+
+        kept = _best(pair[path], gained, split, far)
+        path, option, moves = path[kept], option[kept], moves[kept]
+        history.append((path, option))
+        pair, total, chunks, distance = pair[path], gained[kept], split[kept], far[kept]
+        last_end = np.where(moves, options.hyp_end[option], was[kept])
+        covered = np.where(moves, options.ref_end[option], covered[path])
+        used = used[path]
+        used[np.arange(len(path)), options.block[option]] |= np.where(moves, options.low[option], 0)
+        used[np.arange(len(path)), options.block[option] + 1] |= np.where(moves, options.high[option], 0)
+    best = np.searchsorted(pair, np.arange(len(pairs)))
+    return _matches_on(history, best, options), chunks[best]
+
+
+def _ways_on(options: _Options, event: np.ndarray, within_match: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(path, option) for all that each path may do; a path in the midst of a match of several words stays as it is."""
+    start = options.first[event]
+    stop = np.where(within_match, start + 1, options.first[event + 1])
+    path, option = ranges(start, stop)
+    option[within_match[path]] = _STAY
+    return path, option
+
+
+def _best(pair: np.ndarray, total: np.ndarray, chunks: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """The numbers of the best 40 paths of each pair, best first; of equals, the earlier."""
+    worse = total.max() - total
+    spans = [int(part.max()) + 1 for part in (pair, worse, chunks, distance)]
+    if np.prod(spans, dtype=float) < 2.0**62:
+        key = ((pair * spans[1] + worse) * spans[2] + chunks) * spans[3] + distance
+        order = np.argsort(key, kind="stable")
+    else:
+        order = np.lexsort((distance, chunks, worse, pair))
+    first = np.searchsorted(pair, np.arange(spans[0]))  # pairs stay where they are: `pair` comes sorted
+    return order[np.arange(len(pair)) - first[pair] < BEAM]
+
+
+def _matches_on(history: list[tuple[np.ndarray, np.ndarray]], path: np.ndarray, options: _Options) -> np.ndarray:
+    """The matches along the way to the given paths, found backwards."""
+    matches = []
+    for parent, option in reversed(history):
+        done = option[path]
+        matches.append(options.match[done[done != _STAY]])
+        path = parent[path]
+    found = np.concatenate(matches)
+    return found[found >= 0]

@@ -1,0 +1,207 @@
+"""What several of the transformer reporters share (Transformer, R2Gen, R2GenCMN, XProNet).
+
+B studies, k beams each, R = B * k rows, T words, N patches, h heads, d width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from negatoscope.models.base import State, per_study
+
+KeysValues = tuple[Tensor, Tensor]
+Conditions = Sequence[Tensor | None]
+"""What each norm of a layer is conditioned on; plain norms take None."""
+UNCONDITIONED: Conditions = (None, None, None)
+
+
+class Norm(nn.Module):
+    """gamma (x - mean) / (std + eps) + beta, with the sample's std: the layer norm of these papers' code, not PyTorch's."""
+
+    def __init__(self, d: int, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.gamma, self.beta, self.eps = nn.Parameter(torch.ones(d)), nn.Parameter(torch.zeros(d)), eps
+
+    def forward(self, x: Tensor, condition: None = None) -> Tensor:
+        return self.gamma * standardise(x, self.eps) + self.beta
+
+
+def standardise(x: Tensor, eps: float = 1e-6) -> Tensor:
+    """(x - mean) / (std + eps) over the last dimension."""
+    centred = x - x.mean(-1, keepdim=True)
+    std = (centred.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1)).sqrt()
+    return centred / (std + eps)
+
+
+class Attention(nn.Module):
+    """Scaled dot products in h heads. Keys and values are made apart from the look-up, so that they can be kept."""
+
+    def __init__(self, d: int, heads: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
+
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, h, T, d / h)
+
+    def keys_values(self, x: Tensor) -> KeysValues:
+        return self.split(self.key(x)), self.split(self.value(x))
+
+    def forward(self, x: Tensor, kv: KeysValues, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+        """x (B, T, d) looks up kv (B, h, N, d / h); mask, True where it may look, fits (B, h, T, N)."""
+        dropout = self.dropout if self.training else 0.0
+        found = F.scaled_dot_product_attention(self.split(self.query(x)), *kv, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        return self.out(found.transpose(1, 2).flatten(2))
+
+    def of_study(self, x: Tensor, kv: KeysValues, mask: Tensor) -> Tensor:
+        """Rows (R, 1, d) look up what their study (B, h, N, d / h) holds: a study's beams are so many queries of one look-up."""
+        studies = kv[0].shape[0]
+        return self(x.view(studies, -1, x.shape[-1]), kv, mask=mask).view_as(x)
+
+
+def longer(past: KeysValues, new: KeysValues) -> KeysValues:
+    return torch.cat([past[0], new[0]], 2), torch.cat([past[1], new[1]], 2)
+
+
+def looking_mask(mask: Tensor) -> Tensor:
+    """(B, N) True where there is a patch -> (B, 1, 1, N), which fits any head and query."""
+    return mask[:, None, None, :]
+
+
+class FeedForward(nn.Sequential):
+    def __init__(self, d: int, inner: int, dropout: float) -> None:
+        super().__init__(nn.Linear(d, inner), nn.ReLU(), nn.Dropout(dropout), nn.Linear(inner, d))
+
+
+class EncoderLayer(nn.Module):
+    """x + attention(norm x), then x + feed-forward(norm x)."""
+
+    def __init__(self, d: int, heads: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList([Norm(d), Norm(d)])
+        self.attention, self.feed_forward = Attention(d, heads), FeedForward(d, inner, dropout)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        y = self.norms[0](x)
+        x = x + self.drop(self.attention(y, self.attention.keys_values(y), mask=mask))
+        return x + self.drop(self.feed_forward(self.norms[1](x)))
+
+
+class Encoder(nn.Module):
+    """Patches (B, N, d) that have seen one another."""
+
+    def __init__(self, layers: int, d: int, heads: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(d, heads, inner, dropout) for _ in range(layers))
+        self.norm = Norm(d)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, looking_mask(mask))
+        return self.norm(x)
+
+
+@dataclass(frozen=True)
+class DecoderState(State):
+    """What is kept between two words: each layer's keys and values of the words so far, and of the study's patches."""
+
+    words: tuple[KeysValues, ...]  # a layer: (R, h, t, d / h) twice
+    patches: tuple[KeysValues, ...] = per_study()  # a layer: (B, h, N, d / h) twice
+    mask: Tensor = per_study()  # (B, 1, 1, N)
+
+    @property
+    def position(self) -> int:
+        return self.words[0][0].shape[2]
+
+
+class DecoderLayer(nn.Module):
+    """Words look at the words before them, then at the patches, then think, each after a norm of the kind `norm`."""
+
+    def __init__(self, d: int, heads: int, inner: int, dropout: float, norm: Callable[[int], nn.Module] = Norm) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList([norm(d), norm(d), norm(d)])
+        self.to_words, self.to_patches = Attention(d, heads), Attention(d, heads)
+        self.feed_forward = FeedForward(d, inner, dropout)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, patches: KeysValues, mask: Tensor, conditions: Conditions) -> Tensor:
+        """All words at once, (B, T, d)."""
+        y = self.norms[0](x, conditions[0])
+        x = x + self.drop(self.to_words(y, self.to_words.keys_values(y), causal=True))
+        x = x + self.drop(self.to_patches(self.norms[1](x, conditions[1]), patches, mask=mask))
+        return x + self.drop(self.feed_forward(self.norms[2](x, conditions[2])))
+
+    def step(
+        self, x: Tensor, past: KeysValues, patches: KeysValues, mask: Tensor, conditions: Conditions
+    ) -> tuple[Tensor, KeysValues]:
+        """One word a row, (R, 1, d), and the longer past."""
+        y = self.norms[0](x, conditions[0])
+        past = longer(past, self.to_words.keys_values(y))
+        x = x + self.to_words(y, past)
+        x = x + self.to_patches.of_study(self.norms[1](x, conditions[1]), patches, mask)
+        return x + self.feed_forward(self.norms[2](x, conditions[2])), past
+
+
+class Decoder(nn.Module):
+    """Layers and the last norm; `conditions` are, for each layer, what its three norms are conditioned on."""
+
+    def __init__(self, layers: list[DecoderLayer], d: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = Norm(d)
+
+    def start(self, patches: Tensor, mask: Tensor) -> DecoderState:
+        """patches (B, N, d), mask (B, N)."""
+        held = tuple(layer.to_patches.keys_values(patches) for layer in self.layers)
+        nothing = tuple((k[:, :, :0], v[:, :, :0]) for k, v in held)
+        return DecoderState(nothing, held, looking_mask(mask))
+
+    def forward(self, x: Tensor, patches: Tensor, mask: Tensor, conditions: Sequence[Conditions] | None = None) -> Tensor:
+        for number, layer in enumerate(self.layers):
+            wanted = conditions[number] if conditions else UNCONDITIONED
+            x = layer(x, layer.to_patches.keys_values(patches), looking_mask(mask), wanted)
+        return self.norm(x)
+
+    def step(self, x: Tensor, state: DecoderState, conditions: Sequence[Conditions] | None = None) -> tuple[Tensor, tuple[KeysValues, ...]]:
+        """x (R, 1, d) -> (R, 1, d), and each layer's words with this one."""
+        words = []
+        for number, layer in enumerate(self.layers):
+            wanted = conditions[number] if conditions else UNCONDITIONED
+            x, past = layer.step(x, state.words[number], state.patches[number], state.mask, wanted)
+            words.append(past)
+        return self.norm(x), tuple(words)
+
+
+class WordEmbedding(nn.Module):
+    """Words times sqrt(d), plus where they stand (sines and cosines); `drop` is the reader's to apply."""
+
+    def __init__(self, words: int, d: int, dropout: float) -> None:
+        super().__init__()
+        self.table, self.d = nn.Embedding(words, d), d
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, words: Tensor, first: int = 0) -> Tensor:
+        """(B, T) words of which the first stands at place `first` -> (B, T, d)."""
+        x = self.table(words) * math.sqrt(self.d)
+        return x + positions(first, words.shape[1], self.d, x)
+
+
+def positions(first: int, count: int, d: int, like: Tensor) -> Tensor:
+    """Sines and cosines of places `first` and on, (count, d)."""
+    place = torch.arange(first, first + count, device=like.device).unsqueeze(1).float()
+    rate = torch.exp(torch.arange(0, d, 2, device=like.device).float() * -(math.log(10000.0) / d))
+    return torch.stack([(place * rate).sin(), (place * rate).cos()], -1).flatten(1).to(like.dtype)
+
+
+def xavier(module: nn.Module) -> None:
+    """All matrices Xavier-uniform, embeddings too, as these papers' code starts."""
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)

@@ -1,0 +1,174 @@
+"""R2Gen (Chen, Song, Chang, Wan: Generating Radiology Reports via Memory-driven Transformer, EMNLP 2020). WCL calls it MDT.
+
+A transformer whose decoder is steered by a relational memory of what was written so far:
+
+    Z      = attention(M_{t-1}, [M_{t-1}; y_{t-1}])                                   paper eq. 7 and 8
+    M~_t   = f_mlp(Z + M_{t-1}) + Z + M_{t-1}                                         eq. 9
+    G^f, G^i = split(W y_{t-1} + U tanh(M_{t-1}))                                     eq. 10 and 11
+    M_t    = sigmoid(G^f) M_{t-1} + sigmoid(G^i) tanh(M~_t)                           eq. 12
+    MCLN(r) = (gamma + f_gamma(m_t)) (r - mean) / std + (beta + f_beta(m_t))          eq. 13 to 15
+
+with m_t the memory's slots side by side, and a norm of its own in each of the three places of each decoder layer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from negatoscope.models.base import Encoder as ImageEncoder
+from negatoscope.models.base import Reading, Reporter, State, log_probabilities
+from negatoscope.models.layers import (
+    Conditions,
+    Decoder,
+    DecoderLayer,
+    DecoderState,
+    Encoder,
+    WordEmbedding,
+    standardise,
+    xavier,
+)
+from negatoscope.models.transformer import TransformerSettings
+from negatoscope.studies.batch import Batch
+from negatoscope.vision.sight import Sight
+
+
+class R2GenSettings(TransformerSettings):
+    slots: int = 3
+    """Rows of the relational memory."""
+    memory_heads: int = 8
+
+
+class RelationalMemory(nn.Module):
+    """M (R, S, d), one step a word. What depends on the words alone is computed for all of them before the loop."""
+
+    def __init__(self, slots: int, d: int, heads: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.slots, self.d, self.heads, self.dropout = slots, d, heads, dropout
+        self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
+        self.think = nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, d), nn.ReLU())  # f_mlp
+        self.W, self.U = nn.Linear(d, 2 * d), nn.Linear(d, 2 * d)
+
+    def start(self, rows: int, like: Tensor) -> Tensor:
+        """Slot i starts as the i-th unit vector."""
+        return torch.eye(self.slots, self.d, device=like.device, dtype=like.dtype).expand(rows, -1, -1)
+
+    def forward(self, y: Tensor, memory: Tensor) -> Tensor:
+        """Words y (R, T, d) and M_0 -> M_1 ... M_T, (R, T, S, d)."""
+        keys, values, gates = self.key(y), self.value(y), self.W(y)  # (R, T, d), (R, T, d), (R, T, 2d)
+        # The memory's own queries, keys and values in one product.
+        weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])  # (3d, d)
+        bias = torch.cat([self.query.bias, self.key.bias, self.value.bias])
+        steps = []
+        for k, v, g in zip(keys.unbind(1), values.unbind(1), gates.unbind(1)):
+            memory = self._turn(memory, k, v, g, weight, bias)
+            steps.append(memory)
+        return torch.stack(steps, 1)
+
+    def _turn(self, memory: Tensor, k: Tensor, v: Tensor, g: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        queries, keys, values = F.linear(memory, weight, bias).chunk(3, -1)  # (R, S, d) each
+        keys, values = torch.cat([keys, k.unsqueeze(1)], 1), torch.cat([values, v.unsqueeze(1)], 1)  # (R, S + 1, d)
+        share = self._heads(queries) @ self._heads(keys).transpose(-2, -1) / math.sqrt(self.d // self.heads)  # (R, h, S, S + 1)
+        share = F.dropout(share.softmax(-1), self.dropout, self.training)
+        found = (share @ self._heads(values)).transpose(1, 2).flatten(2)  # (R, S, d)
+        new = memory + self.out(found)
+        new = new + self.think(new)
+        let_in, keep = (g.unsqueeze(1) + self.U(memory.tanh())).sigmoid().chunk(2, -1)  # (R, S, d) each
+        return let_in * new.tanh() + keep * memory
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class ConditionedNorm(nn.Module):
+    """MCLN: a norm whose gamma and beta the memory shifts."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.gamma, self.beta = nn.Parameter(torch.ones(d)), nn.Parameter(torch.zeros(d))
+
+    def forward(self, x: Tensor, shift: Tensor) -> Tensor:
+        """x (R, T, d), shift (R, T, 2, d)."""
+        gamma, beta = shift.unbind(-2)
+        return (self.gamma + gamma) * standardise(x) + (self.beta + beta)
+
+
+class Conditioning(nn.Module):
+    """f_gamma and f_beta of all norms at once: 2n perceptrons (S d -> d -> d), of which all read the same memory."""
+
+    def __init__(self, norms: int, slots: int, d: int) -> None:
+        super().__init__()
+        self.norms, self.d = norms, d
+        self.first = nn.Linear(slots * d, 2 * norms * d)
+        self.second = nn.Parameter(torch.empty(2 * norms, d, d))  # (2n, in, out)
+        self.bias = nn.Parameter(torch.empty(2 * norms, d))
+        for one in (*self.first.weight.data.split(d), *self.second.data):
+            nn.init.xavier_uniform_(one)
+        for bias in (self.first.bias, self.bias):
+            nn.init.constant_(bias, 0.1)
+
+    def forward(self, memory: Tensor) -> Tensor:
+        """(R, T, S, d) -> (n, R, T, 2, d)."""
+        R, T = memory.shape[:2]
+        inner = self.first(memory.flatten(0, 1).flatten(1)).relu()  # (R T, 2 n d)
+        inner = inner.unflatten(1, (2 * self.norms, self.d)).transpose(0, 1)  # (2n, R T, d)
+        shifts = torch.baddbmm(self.bias.unsqueeze(1), inner, self.second)  # (2n, R T, d)
+        return shifts.view(self.norms, 2, R, T, self.d).permute(0, 2, 3, 1, 4)
+
+
+@dataclass(frozen=True)
+class R2GenState(State):
+    decoder: DecoderState
+    memory: Tensor  # (R, S, d)
+
+
+class R2Gen(Reporter):
+    Settings = R2GenSettings
+    name = "r2gen"
+    paper = "Chen et al.: Generating Radiology Reports via Memory-driven Transformer"
+    year = 2020
+
+    def __init__(self, settings: R2GenSettings, encoder: ImageEncoder, words: int) -> None:
+        super().__init__(encoder, words)
+        d, h, inner, p = settings.width, settings.heads, settings.inner, settings.dropout
+        self.width, self.layers = d, settings.layers
+        self.project = nn.Sequential(nn.Linear(encoder.width, d), nn.ReLU(), nn.Dropout(settings.patch_dropout))
+        self.among_patches = Encoder(settings.layers, d, h, inner, p)
+        self.embed = WordEmbedding(words, d, p)
+        self.memory = RelationalMemory(settings.slots, d, settings.memory_heads)
+        self.conditioning = Conditioning(3 * settings.layers, settings.slots, d)
+        self.decoder = Decoder([DecoderLayer(d, h, inner, p, ConditionedNorm) for _ in range(settings.layers)], d)
+        self.out = nn.Linear(d, words)
+        for part in (self.among_patches, self.embed, self.memory, self.decoder):
+            xavier(part)
+
+    def look(self, batch: Batch) -> Sight:
+        seen = self.encoder(batch)
+        return seen.with_features(self.project(seen.patches), self.project(seen.overall))
+
+    def start(self, sight: Sight) -> R2GenState:
+        patches = self.among_patches(sight.patches, sight.mask)
+        return R2GenState(self.decoder.start(patches, sight.mask), self.memory.start(len(patches), patches))
+
+    def step(self, words: Tensor, state: R2GenState) -> tuple[Tensor, R2GenState]:
+        y = self.embed(words.unsqueeze(1), state.decoder.position)  # (R, 1, d)
+        memory = self.memory(y, state.memory)  # (R, 1, S, d)
+        x, said = self.decoder.step(y, state.decoder, self._conditions(memory))
+        decoder = DecoderState(said, state.decoder.patches, state.decoder.mask)
+        return log_probabilities(self.out(x[:, 0])), R2GenState(decoder, memory[:, 0])
+
+    def read(self, sight: Sight, words: Tensor, mask: Tensor) -> Reading:
+        patches = self.among_patches(sight.patches, sight.mask)  # (B, N, d)
+        y = self.embed(words)  # (B, T, d)
+        drop = self.embed.drop  # anew for the memory and for the decoder, as there
+        memory = self.memory(drop(y), self.memory.start(len(y), y))  # (B, T, S, d)
+        hidden = self.decoder(drop(y), patches, sight.mask, self._conditions(memory))  # (B, T, d)
+        return Reading(self.out(hidden), hidden, mask, sight.with_features(patches, sight.overall))
+
+    def _conditions(self, memory: Tensor) -> list[Conditions]:
+        shifts = self.conditioning(memory)  # (3 L, R, T, 2, d)
+        return [shifts[3 * layer : 3 * layer + 3].unbind(0) for layer in range(self.layers)]

@@ -1,0 +1,1 @@
+"""Where reports are read: pages, and later the service beside a PACS."""
