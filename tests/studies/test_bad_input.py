@@ -1,4 +1,4 @@
-"""A thousand studies of which fifty are damaged in ten ways; a full disk; Ctrl-C. One clear line each, nothing half there."""
+"""A thousand studies of which fifty are damaged in ten ways, a full disk, Ctrl-C: one clear line, nothing half."""
 
 from __future__ import annotations
 
@@ -152,12 +152,13 @@ def test_skip_bad_takes_the_950_and_lists_the_50(thousand, tmp_path: Path) -> No
         assert all(store.picture_path(picture).is_file() for picture in study.pictures)
 
 
-def test_skip_bad_ends_with_a_list_for_people(thousand, tmp_path: Path) -> None:
-    source, _ = thousand
+def test_skip_bad_ends_with_a_list_for_people(tmp_path: Path) -> None:
+    source = damaged_source(tmp_path / "source", 12, {3: cut_off, 8: missing})
     done = run("data", "import", "r2gen-json", source, "--into", tmp_path / "store", "--skip-bad")
-    lines = done.stdout.splitlines()
-    assert sum(line.startswith("damaged: ") for line in lines) == 50
-    assert lines[-1].startswith("50 damaged studies were left out")
+    first, *damaged, last = done.stdout.splitlines()
+    assert "10 studies (train 10), 20 pictures" in first
+    assert [line.split(": ")[:2] for line in damaged] == [["damaged", "CXR3_IM-0003"], ["damaged", "CXR8_IM-0008"]]
+    assert last.startswith("2 damaged studies were left out")
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -192,6 +193,20 @@ def test_the_command_says_one_line_and_goes_on_once_the_file_is_mended(tmp_path:
     mended = json.loads(run("data", "show", tmp_path / "store", "CXR8_IM-0008", "--json").stdout)
     assert mended["report"] == "the heart is normal . number 8 ."
     assert "the heart is normal" in run("data", "show", tmp_path / "store", "CXR8_IM-0008").stdout
+
+
+def test_names_that_are_no_utf8_are_spelt_out(tmp_path: Path) -> None:
+    rows = [r2gen_row(1, id="NOT UTF-8"), r2gen_row(2, image_path=["NOT UTF-8.png"]), r2gen_row(3)]
+    source = write_r2gen(tmp_path / "source", {"train": rows})
+    annotation = source / "annotation.json"
+    annotation.write_bytes(annotation.read_bytes().replace(b"NOT UTF-8", b"caf\xe9"))
+    os.rename(source / "images/NOT UTF-8.png", os.fsencode(source / "images") + b"/caf\xe9.png")
+    words = ("data", "import", "r2gen-json", source, "--skip-bad", "--json")
+    copied = json.loads(run(*words, "--into", tmp_path / "copied").stdout)
+    assert [bad["id"] for bad in copied["bad"]] == ["caf\\udce9"]
+    referred = json.loads(run(*words, "--into", tmp_path / "referred", "--images", "reference").stdout)
+    assert [bad["what"] for bad in referred["bad"]] == ["its text is not UTF-8", "its name is not UTF-8"]
+    assert referred["bad"][1]["where"].endswith("caf\\udce9.png")
 
 
 def test_a_stopped_import_can_go_on_with_skip_bad(tmp_path: Path) -> None:
@@ -254,9 +269,10 @@ def test_a_disk_that_says_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyP
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return real(path, data)
 
-    with monkeypatch.context() as patched, pytest.raises(Trouble, match="the disk is full; free some space") as caught:
+    with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        import_studies(open_source("r2gen-json", source), tmp_path / "store", studies_a_part=4, skip_bad=True)
+        with pytest.raises(Trouble, match="the disk is full; free some space") as caught:
+            import_studies(open_source("r2gen-json", source), tmp_path / "store", studies_a_part=4, skip_bad=True)
     assert not isinstance(caught.value, BadInput)
     assert not list((tmp_path / "store").rglob("*.part"))
     import_studies(open_source("r2gen-json", source), tmp_path / "store", studies_a_part=4)

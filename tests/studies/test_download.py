@@ -91,8 +91,8 @@ def test_a_whole_file_with_progress_and_checksums(shelf, tmp_path: Path) -> None
         told.append((what, total))
         yield from items
 
-    sums = {"sha256": hashlib.sha256(_DATA).hexdigest().upper(), "md5": hashlib.md5(_DATA).hexdigest()}
-    path = download(f"{shelf.url}/a.tgz", tmp_path / "deep/a.tgz", watch=watch, **sums)
+    sha256, md5 = hashlib.sha256(_DATA).hexdigest().upper(), hashlib.md5(_DATA).hexdigest()
+    path = download(f"{shelf.url}/a.tgz", tmp_path / "deep/a.tgz", sha256=sha256, md5=md5, watch=watch)
     assert path.read_bytes() == _DATA
     assert told == [("fetching a.tgz (MB)", 4)]
     assert [file.name for file in path.parent.iterdir()] == ["a.tgz"]

@@ -68,7 +68,8 @@ def test_drawn_pictures_and_masks_come_back(tmp_path: Path) -> None:
     report = import_studies(Few([drawn_study(0), drawn_study(1, np.uint16)]), tmp_path / "store")
     assert (report.studies, report.pictures, report.added, report.splits["train"]) == (2, 4, 2, 2)
     store = Store.open(tmp_path / "store")
-    for number, (study, dtype) in enumerate(zip(store, (np.uint8, np.uint16), strict=True)):
+    for number, dtype in enumerate((np.uint8, np.uint16)):
+        study = store.at(number)
         for nth, picture in enumerate(study.pictures):
             pixels = read_pixels(store.picture_path(picture))
             np.testing.assert_array_equal(pixels.grey, drawn(2 * number + nth, dtype=dtype))
@@ -77,7 +78,7 @@ def test_drawn_pictures_and_masks_come_back(tmp_path: Path) -> None:
         mask = np.asarray(Image.open(store.picture_path(study.masks["effusion@0"])))
         assert mask.dtype == bool
         assert mask.sum() == 30
-    assert study.pictures[1].view == "lateral"
+        assert study.pictures[1].view == "lateral"
 
 
 def test_files_are_copied_as_they_are(tmp_path: Path) -> None:
@@ -240,9 +241,16 @@ def test_other_settings_need_another_store(tmp_path: Path) -> None:
     assert len(Store.open(tmp_path / "store")) == 2
 
 
+def test_a_misspelt_path_does_not_tie_the_store_to_it(tmp_path: Path) -> None:
+    source = write_r2gen(tmp_path / "source", {"train": [r2gen_row(1)]})
+    with pytest.raises(BadInput, match=r"annotation\.json"):
+        import_studies(open_source("r2gen-json", tmp_path / "sorce"), tmp_path / "store")
+    assert import_studies(open_source("r2gen-json", source), tmp_path / "store").studies == 1
+
+
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("dear to somebody")
-    with pytest.raises(WrongUse, match="thesis.tex"):
+    with pytest.raises(WrongUse, match=r"thesis\.tex"):
         import_studies(Few(few(1)), tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 

@@ -115,7 +115,9 @@ def test_an_image_that_the_archive_lacks(tmp_path: Path) -> None:
     [
         ("PA and lateral views of the chest", "unknown"),
         ("Portable AP chest", "frontal"),
-        ("Lateral view", "lateral"),
+        ("Chest radiographs, 2 XXXX and lateral", "unknown"),
+        ("XXXX lateral chest", "unknown"),
+        ("Two AP views", "unknown"),
         ("Xray Chest", "unknown"),
         ("", "unknown"),
         ("panel of apples", "unknown"),
@@ -156,7 +158,7 @@ def test_no_member_of_an_archive_climbs_out_or_is_a_link(tmp_path: Path, content
 def test_an_archive_that_grows_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tgz(tmp_path / "a.tgz", {"a.png": bytes(1000), "b.png": bytes(1000)})
     monkeypatch.setattr(archive_module, "MAX_BYTES", 1500)
-    with pytest.raises(BadInput, match="grows too large at 'b.png'"):
+    with pytest.raises(BadInput, match=r"grows too large at 'b\.png'"):
         list(read_members(tmp_path / "a.tgz", ".png"))
 
 

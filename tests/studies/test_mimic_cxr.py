@@ -206,7 +206,8 @@ def test_damaged_reports_are_named(tmp_path: Path) -> None:
     zipped.write_bytes(spoilt)
     found, damaged = read(root)
     assert "0001aaaa-00000000" not in found
-    assert any(item.id == "s59000001" and "report is damaged" in item.what for item in damaged)
+    assert ("s59000001", "is damaged (wrong checksum)") in [(item.id, item.what) for item in damaged]
+    assert damaged[0].where.endswith("mimic-cxr-reports.zip, files/p99/p99000001/s59000001.txt")
     zipped.write_bytes(b"PK and no more")
     with pytest.raises(BadInput, match="no whole zip"):
         read(root)

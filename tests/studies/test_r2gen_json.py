@@ -77,7 +77,7 @@ def test_a_damaged_annotation_file(tmp_path: Path, text: str) -> None:
 
 
 def test_no_annotation_file(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="annotation.json and images/"):
+    with pytest.raises(BadInput, match=r"annotation\.json and images/"):
         found(tmp_path)
 
 

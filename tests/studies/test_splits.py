@@ -54,9 +54,13 @@ def test_an_annotation_file_gives_all_three(tmp_path: Path) -> None:
     file = tmp_path / "annotation.json"
     file.write_text(json.dumps({"train": [{"id": "CXR1_IM-1"}], "val": [{"id": "a"}], "test": [{"id": "CXR2_IM-2-1"}]}))
     rule = splitter(Splitting(by="file", file=file))
-    assert [
-        rule(Study(id)) for id in ("CXR1", "a", "CXR2", "CXR2_IM-2-1", "CXR3")
-    ] == ["train", "val", "test", "test", "none"]
+    assert [rule(Study(id)) for id in ("CXR1", "a", "CXR2", "CXR2_IM-2-1", "CXR3")] == [
+        "train",
+        "val",
+        "test",
+        "test",
+        "none",
+    ]
 
 
 @pytest.mark.parametrize(

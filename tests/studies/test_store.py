@@ -52,7 +52,7 @@ def eight(folder: Path) -> Store:
     return stored(folder, [Study(f"s{n}", report=f"report {n}", split=splits[n % 4]) for n in range(8)])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(_STUDIES, max_size=8))
 def test_what_goes_in_comes_out(tmp_path_factory: pytest.TempPathFactory, studies: list[Study]) -> None:
     store = stored(tmp_path_factory.mktemp("store"), studies)
@@ -103,7 +103,7 @@ def test_no_store_and_half_a_store(tmp_path: Path) -> None:
 def test_a_missing_part_and_a_damaged_one(tmp_path: Path) -> None:
     store = eight(tmp_path)
     part_path(tmp_path, 1).write_bytes(b"PAR1 not really")
-    with pytest.raises(BadInput, match="part-00001.parquet: a part of the store cannot be read"):
+    with pytest.raises(BadInput, match=r"part-00001\.parquet: a part of the store cannot be read"):
         list(store)
     part_path(tmp_path, 1).unlink()
     with pytest.raises(BadInput, match="a part of the store is missing"):

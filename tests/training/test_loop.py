@@ -115,6 +115,19 @@ def test_accumulated_parts_are_one_batch(small_recipe: MakeRecipe, tmp_path: Pat
         torch.testing.assert_close(tensor, two[name], atol=1e-6, rtol=0)
 
 
+def test_bf16_learns_what_float32_learns(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    """Not to the bit: eight bits of mantissa. But the loss goes the same way, and the run resumes as exactly."""
+    exact = loop.train(small_recipe(epochs=4, precision="float32"), tmp_path / "float32")
+    rough = loop.train(small_recipe(epochs=4, precision="bf16"), tmp_path / "bf16")
+    for one, other in zip(exact.history, rough.history):
+        assert other["loss"] == pytest.approx(one["loss"], rel=0.05)
+    assert exact.history[-1]["loss"] != rough.history[-1]["loss"]
+    with pytest.raises(_Stop):
+        loop.train(small_recipe(epochs=4, precision="bf16"), tmp_path / "cut", after_step=_stop_at(2, 1))
+    loop.train(small_recipe(epochs=4, precision="bf16"), tmp_path / "cut")
+    _assert_same(_weights(tmp_path / "bf16"), _weights(tmp_path / "cut"))
+
+
 def test_a_finished_run_is_left_alone_and_more_epochs_go_on(small_recipe: MakeRecipe, tmp_path: Path) -> None:
     loop.train(small_recipe(epochs=1), tmp_path / "run")
     before = (tmp_path / "run" / "last.safetensors").read_bytes()

@@ -1,4 +1,4 @@
-"""The four families: names, shapes and counts as torchvision publishes them, and the same numbers as other people's code."""
+"""The four families: names, shapes and counts as torchvision publishes them, the numbers as other people's code."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def test_count_names_and_map_sizes(name: str):
 @pytest.mark.parametrize("name", ["densenet121", "mobilenetv2", "resnet18", "resnet50", "resnet50-v1", "vgg19-bn"])
 def test_forward_is_the_last_stage_and_learns(name: str):
     torch.manual_seed(0)
-    backbone = backbones.build(name).to(memory_format=torch.channels_last)
+    backbone = backbones.build(name)
+    backbone.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     x = torch.randn(2, 3, 64, 64)
     seen = backbone(x.contiguous(memory_format=torch.channels_last))
     seen.square().mean().backward()
@@ -126,14 +127,14 @@ def test_frozen_norms_stay_through_training():
     optimiser.step()
     after = backbone.state_dict()
     assert all(torch.equal(after[key], tensor) for key, tensor in before.items())
-    assert backbone.conv1.weight.grad is not None
+    assert backbone.conv1.weight.grad is not None  # pyright: ignore[reportAttributeAccessIssue]
     # Without it, one step in training mode moves the statistics.
     free = ResNet(Basic, (1, 1, 1, 1)).train()
     free(torch.randn(2, 3, 64, 64))
     assert free.state_dict()["bn1.running_mean"].abs().sum() > 0
 
 
-# --- the same numbers as an independent implementation: transformers' ResNet and MobileNetV2 with the ImageNet weights -----
+# --- the same numbers as an independent implementation: transformers' ResNet and MobileNetV2 with ImageNet weights ---
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +163,8 @@ def theirs_resnet(tensors: dict[str, Tensor], *, v1: bool) -> Any:
         else:
             block, inner, kind = rest.split(".", 2)
             if inner == "downsample":
-                where, kind = "shortcut", kind
                 number, kind = kind.split(".")
-                name = f"{where}.{'convolution' if number == '0' else 'normalization'}.{kind}"
+                name = f"shortcut.{'convolution' if number == '0' else 'normalization'}.{kind}"
             else:
                 name = f"layer.{int(inner[-1]) - 1}.{'convolution' if inner[:4] == 'conv' else 'normalization'}.{kind}"
             name = f"encoder.stages.{int(part[-1]) - 1}.layers.{block}.{name}"
@@ -221,7 +221,8 @@ def test_channels_last_gives_the_same_numbers(pictures: Tensor, shared: Callable
     backbone = load_backbone("mobilenetv2", shared("weights/mobilenet_v2-imagenet.safetensors")).eval()
     with torch.no_grad():
         plain = backbone(pictures)
-        last = backbone.to(memory_format=torch.channels_last)(pictures.contiguous(memory_format=torch.channels_last))
+        backbone.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        last = backbone(pictures.contiguous(memory_format=torch.channels_last))
     assert largest_difference(last, plain) < 1e-5
 
 
@@ -234,7 +235,7 @@ def test_imagenet_weights_know_what_they_see(pictures: Tensor, shared: Callable[
     assert chances.max() > 5 * spoilt.max()
 
 
-# --- DenseNet and VGG against a plain computation in float64 from their tensors alone ---------------------------------------
+# --- DenseNet and VGG against a plain computation in float64 from their tensors alone ---------------------------------
 
 
 def shaken(backbone: backbones.Backbone) -> dict[str, Tensor]:
@@ -300,6 +301,6 @@ def test_vgg_equals_its_equations(norms: bool):
 
 
 def test_v1_and_v15_stride_in_different_places():
-    both = [ResNet(Bottleneck, (1, 1, 1, 1), v1=v1) for v1 in (True, False)]
+    both: list[Any] = [ResNet(Bottleneck, (1, 1, 1, 1), v1=v1) for v1 in (True, False)]
     strides = [(net.layer2[0].conv1.stride, net.layer2[0].conv2.stride) for net in both]
     assert strides == [((2, 2), (1, 1)), ((1, 1), (2, 2))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -124,7 +125,7 @@ def test_bf16_is_near_float32_and_comes_back_as_float32(backbone: Counting):
 
 
 def test_built_from_settings_the_same_for_the_same_seed(tmp_path: Path):
-    def built(seed: int, **said) -> Encoder:
+    def built(seed: int, **said: Any) -> Any:
         torch.manual_seed(seed)
         return build_encoder(EncoderSettings(backbone="resnet10-narrow", **said))
 
@@ -137,7 +138,9 @@ def test_built_from_settings_the_same_for_the_same_seed(tmp_path: Path):
     with pytest.raises(BadInput, match="no such file"):
         built(0, weights=tmp_path / "none.pth")
     # A checkpoint brings the weights: the file of a recipe may be gone by then.
-    assert build_encoder(EncoderSettings(backbone="resnet10-narrow", weights=Path("gone")), pretrained=False).width == 128
+    assert (
+        build_encoder(EncoderSettings(backbone="resnet10-narrow", weights=Path("gone")), pretrained=False).width == 128
+    )
 
 
 def test_normalisation_is_not_saved_with_the_weights(backbone: Counting):

@@ -52,7 +52,41 @@ def test_what_is_no_side_stays(text: str):
 
 
 WORDS = st.sampled_from(
-    "left Left RIGHT right l R L1 spine - / o in place was all Lt rt RUL lll levoscoliosis Dextro cardia 2 . , > ' ’ _ é x wards sided".split()
+    [
+        "left",
+        "Left",
+        "RIGHT",
+        "right",
+        "l",
+        "R",
+        "L1",
+        "spine",
+        "-",
+        "/",
+        "o",
+        "in",
+        "place",
+        "was",
+        "all",
+        "Lt",
+        "rt",
+        "RUL",
+        "lll",
+        "levoscoliosis",
+        "Dextro",
+        "cardia",
+        "2",
+        ".",
+        ",",
+        ">",
+        "'",
+        "’",
+        "_",
+        "é",
+        "x",
+        "wards",
+        "sided",
+    ]
 )
 
 

@@ -95,7 +95,9 @@ def test_nothing_is_copied_before_all_fits(resnet: backbones.Backbone):
 
 def test_first_densenet_checkpoints_are_renamed():
     current = DenseNet((1, 1, 1, 1), growth=2, stem=4).state_dict()
-    old = [key.replace("norm1.", "norm.1.").replace("conv2.", "conv.2.") if "denselayer" in key else key for key in current]
+    old = [
+        key.replace("norm1.", "norm.1.").replace("conv2.", "conv.2.") if "denselayer" in key else key for key in current
+    ]
     assert old != list(current)
     assert [_modern(key) for key in old] == list(current)
 

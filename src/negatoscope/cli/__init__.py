@@ -8,6 +8,7 @@ one documented Python function, prints. Errors are turned into one line and an e
 from __future__ import annotations
 
 import errno
+import logging
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -73,6 +74,7 @@ def _root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
 ) -> None:
+    logging.getLogger("lightning_fabric.utilities.rank_zero").setLevel(logging.WARNING)  # it tells of each precision it sets up
     if version:
         print(__version__)
         raise typer.Exit

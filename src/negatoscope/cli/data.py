@@ -11,6 +11,7 @@ import typer
 from negatoscope.errors import WrongUse
 
 if TYPE_CHECKING:
+    from negatoscope.studies.audit import Audit
     from negatoscope.studies.importing import ImportReport
     from negatoscope.studies.study import Study
 
@@ -89,6 +90,7 @@ def import_(
 def show(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="A store's folder.")],
     id: Annotated[str | None, typer.Argument(metavar="[ID]", help="A study; else the store as a whole.")] = None,
+    ids: Annotated[bool, typer.Option("--ids", help="List the ids of its studies, one a line.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """What is in a store, or one study of it.
@@ -98,6 +100,9 @@ def show(
     from negatoscope.studies.store import Store, row_of_study
 
     opened = Store.open(store)
+    if ids:
+        print(json.dumps(opened.ids(), ensure_ascii=False) if as_json else "\n".join(opened.ids()))
+        return
     if id is None:
         about = opened.about.model_dump(mode="json")
         print(json.dumps(about, ensure_ascii=False) if as_json else _told(about))
@@ -112,7 +117,7 @@ def show(
 
 @app.command()
 def audit(
-    path: Annotated[Path, typer.Argument(metavar="STORE", help="A store's folder.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A store, or a folder as import takes it.")],
     html: Annotated[Path | None, typer.Option(help="Write a page with thumbnails here as well.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
@@ -121,9 +126,16 @@ def audit(
     Example: `negatoscope data audit data/iu-xray --html audit.html`
     """
     from negatoscope.cli.progress import watch_on
-    from negatoscope.studies.audit import audit_store
+    from negatoscope.studies.audit import audit as audit_studies
+    from negatoscope.studies.audit import write_audit_page
 
-    print(path, html, as_json, watch_on, audit_store)
+    found = audit_studies(path, watch=watch_on(silent=as_json))
+    if html is not None:
+        write_audit_page(found, html)
+    if as_json:
+        print(json.dumps(found.to_json(), ensure_ascii=False))
+    else:
+        _print_audit(found)
 
 
 def _pair(text: str) -> tuple[str, Any]:
@@ -177,6 +189,18 @@ def _print_import(report: ImportReport) -> None:
         print(f"damaged: {bad.id}: {bad.what}" + (f" ({bad.where})" if bad.where else ""))
     if report.damaged:
         print(f"{report.damaged:,} damaged studies were left out; {report.store / 'bad.jsonl'} lists them all")
+
+
+def _print_audit(found: Audit) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("gravity", "found", "of", "what", "remedy", box=None, pad_edge=False)
+    for fault in found.faults:
+        table.add_row(fault.gravity, f"{fault.count:,}", f"{fault.of:,} {fault.unit}", fault.title, fault.remedy)
+    console = Console(markup=False, highlight=False)
+    console.print(f"{found.where}: {found.studies:,} studies, {found.pictures:,} pictures")
+    console.print(table if found.faults else "nothing found")
 
 
 def _print_study(study: Study, picture_path: Any) -> None:

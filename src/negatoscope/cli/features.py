@@ -37,7 +37,7 @@ def features(
     from negatoscope.settings import read_settings
     from negatoscope.studies.store import Store
     from negatoscope.vision.encoder import EncoderSettings
-    from negatoscope.vision.features import extract_features
+    from negatoscope.vision.extract import extract_features
 
     if weights is None and not backbone.startswith("hub:"):
         raise WrongUse(f"{backbone} without weights sees nothing", where="--weights", remedy="give a file of weights")

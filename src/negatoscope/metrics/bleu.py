@@ -1,9 +1,9 @@
 """BLEU-1 to BLEU-4 as pycocoevalcap 1.2 computes them.
 
 Papineni et al., 2002: BLEU-n = BP * (p_1 ... p_n)^(1/n), with p_k the clipped precision of k-grams over the corpus and
-BP = exp(1 - r/c) where the corpus c is shorter than its references r. Of several references the one closest in length counts for
-r, the shorter one of two that are equally close. A precision of nothing is tiny, not zero: (matched + 1e-15) / (k-grams + 1e-9).
-"""
+BP = exp(1 - r/c) where the corpus c is shorter than its references r. Of several references the one closest in length
+counts for r, the shorter one of two that are equally close. A precision of nothing is tiny, not zero: (matched +
+1e-15) / (k-grams + 1e-9)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """CIDEr (Vedantam et al., 2015) as pycocoevalcap 1.2 computes it.
 
-Texts are vectors of n-gram counts, each weighted by log(studies / studies whose references have it). The score of a study is the
-mean over n = 1 ... 4 of the cosine with its references, times 10.
-CIDEr-D cuts each n-gram's weight in the prediction to the reference's, against saying one word again and again, and multiplies by
-exp(-(difference in length)^2 / (2 * 6^2)). What pycocoevalcap and with it every paper calls CIDEr is CIDEr-D: so the figures
-"CIDEr" and "CIDEr-D" are one number here. The first definition, which does neither, is "CIDEr, uncut".
+Texts are vectors of n-gram counts, each weighted by log(studies / studies whose references have it). The score of a
+study is the mean over n = 1 ... 4 of the cosine with its references, times 10. CIDEr-D cuts each n-gram's weight in
+the prediction to the reference's, against saying one word again and again, and multiplies by exp(-(difference in
+length)^2 / (2 * 6^2)). What pycocoevalcap and with it every paper calls CIDEr is CIDEr-D: so the figures "CIDEr" and
+"CIDEr-D" are one number here. The first definition, which does neither, is "CIDEr, uncut".
 
-Document frequencies come from the references that are scored. A single study has no rare n-grams: its score is 0, there as here.
-"""
+Document frequencies come from the references that are scored. A single study has no rare n-grams: its score is 0,
+there as here."""
 
 from __future__ import annotations
 
@@ -58,9 +58,8 @@ def _cosines(said: Grams, asked: Grams, study: np.ndarray, n: int) -> tuple[np.n
     weight = np.log(n) - np.log(np.maximum(1, frequency))
 
     in_said, in_asked = said.count * weight[said.gram], asked.count * weight[asked.gram]
-    norms = (
-        np.sqrt(np.bincount(said.text, weights=in_said**2, minlength=n))[study]
-        * np.sqrt(np.bincount(asked.text, weights=in_asked**2, minlength=len(study)))
+    norms = np.sqrt(np.bincount(said.text, weights=in_said**2, minlength=n))[study] * np.sqrt(
+        np.bincount(asked.text, weights=in_asked**2, minlength=len(study))
     )
     place, there = look_up(asked.keys(study), said.keys())
     text, ours, theirs = asked.text[there], in_said[place[there]], in_asked[there]

@@ -1,11 +1,11 @@
 """How much a model repeats: itself within a report, itself from report to report, and its training reports.
 
-Su et al., 2022 (SimCTG): diversity of a report = prod_{n=2..4} (1 - rep_n / 100), rep_n = 100 (1 - |unique n-grams| / |n-grams|).
-A report too short to have an n-gram repeats none: rep_n = 0.
+Su et al., 2022 (SimCTG): diversity of a report = prod_{n=2..4} (1 - rep_n / 100), rep_n = 100 (1 - |unique n-grams| /
+|n-grams|). A report too short to have an n-gram repeats none: rep_n = 0.
 
-Distinct reports and distinct n-grams (Li et al., 2016) belong to the corpus. Each report among m equal ones counts 1/m, each n-gram
-among m equal ones 1/m: the sums over all studies are the exact numbers, and a draw or a part of the studies is given its share.
-"""
+Distinct reports and distinct n-grams (Li et al., 2016) belong to the corpus. Each report among m equal ones counts
+1/m, each n-gram among m equal ones 1/m: the sums over all studies are the exact numbers, and a draw or a part of the
+studies is given its share."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from negatoscope.metrics.ngrams import Grams, count_ngrams
 
 
 class Diversity:
-    """A row: diversity, rep-2 to rep-4, whether a 4-gram comes twice, shares of distinct reports (predicted and referred to),
-    distinct 1- and 2-grams beside all 1- and 2-grams, and 1."""
+    """A row: diversity, rep-2 to rep-4, whether a 4-gram comes twice, shares of distinct reports (predicted and
+    referred to), distinct 1- and 2-grams beside all 1- and 2-grams, and 1."""
 
     name = "diversity"
     version = "simctg-1"
@@ -67,7 +67,6 @@ class Copied:
 
     name = "copied"
     version = "1"
-    needs_training = True
 
     def __init__(self, training: Sequence[str]) -> None:
         """`training`: reports prepared as the predictions are."""

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from negatoscope.errors import Trouble
-from negatoscope.metrics import USUAL, metric_named
+from negatoscope.errors import BadInput, Trouble
+from negatoscope.metrics import USUAL, known_metric, metric_named
 from negatoscope.metrics.forms import Reports, read_reports
 from negatoscope.metrics.metric import Metric
 from negatoscope.metrics.pairs import Pairs, pair
 from negatoscope.metrics.protocol import Protocol
-from negatoscope.metrics.signature import Signature
+from negatoscope.metrics.signature import Signature, refuse_unlike
 from negatoscope.watch import Watch, quiet
 
 
 @dataclass(frozen=True)
+class Source:
+    path: str
+    form: str
+    reports: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Evaluation:
-    """One model's figures, and under them one row of counts a study and metric: what intervals and tests are drawn from."""
+    """One model's figures, and under them one row of counts a study and metric: what intervals and tests are drawn
+    from."""
 
     pairs: Pairs
     protocol: Protocol
@@ -35,13 +45,16 @@ class Evaluation:
     signature: Signature
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Metric -> why it is not among the figures."""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """'predictions', 'references', 'training' -> the file and the form in which it was read."""
 
     @property
     def n(self) -> int:
         return len(self.pairs)
 
     def figures_of(self, metric: str, weights: np.ndarray) -> dict[str, np.ndarray]:
-        """Figures for weights over studies (..., n): a bootstrap draw is a row of counts, a split a row of zeros and ones."""
+        """Figures for weights over studies (..., n): a bootstrap draw is a row of counts, a split a row of zeros and
+        ones."""
         return self.metrics[metric].figures(weights @ self.rows[metric])
 
     def as_json(self) -> dict[str, Any]:
@@ -52,6 +65,7 @@ class Evaluation:
             "signature": self.signature.as_json(),
             "signatures": {figure: str(self.signature.of(metric)) for figure, metric in self.metric_of.items()},
             "left_out": dict(self.left_out),
+            "sources": {role: asdict(source) for role, source in self.sources.items()},
             "paired_by": self.pairs.by,
             "missing_predictions": len(self.pairs.missing),
             "unasked_predictions": len(self.pairs.unasked),
@@ -70,20 +84,22 @@ def evaluate(
     form: str = "auto",
     references_form: str = "auto",
     split: str = "test",
-    missing: Literal["error", "empty"] = "error",
-    unasked: Literal["error", "leave-out"] = "error",
+    missing: str = "error",
+    unasked: str = "error",
     watch: Watch = quiet,
 ) -> Evaluation:
     """Scores a file of predictions against a file of references, in any form of `forms.FORMS`.
 
-    Without `metrics`, the usual ones; one that cannot be computed here is then left out with its reason, whereas one that was
-    asked for by name raises. `training`: reports of the training split, for the share that was copied.
-    """
+    Without `metrics`, the usual ones; one that cannot be computed here is then left out with its reason, whereas one
+    that was asked for by name raises. `training`: reports of the training split, for the share that was copied."""
     said = _read(predictions, form, "prediction", split)
     asked = _read(references, references_form, "reference", split)
-    learned_from = None if training is None else _read(training, "auto", "reference", "train").texts
+    learned_from = None if training is None else _read(training, "auto", "reference", "train")
     pairs = pair(said, asked, missing=missing, unasked=unasked)
-    return score(pairs, protocol=protocol, metrics=metrics, training=learned_from, watch=watch)
+    texts = None if learned_from is None else learned_from.texts
+    scored = score(pairs, protocol=protocol, metrics=metrics, training=texts, watch=watch)
+    files = {"predictions": said, "references": asked, "training": learned_from}
+    return replace(scored, sources={role: _source(reports) for role, reports in files.items() if reports is not None})
 
 
 def score(
@@ -102,10 +118,10 @@ def score(
     figures: dict[str, float] = {}
     metric_of: dict[str, str] = {}
     left_out: dict[str, str] = {}
-    names = USUAL if metrics is None else tuple(dict.fromkeys(metrics))
-    for name in watch(names, "scoring", len(names)):
+    names = USUAL if metrics is None else tuple(dict.fromkeys(map(known_metric, metrics)))
+    for name in names:
         try:
-            metric = metric_named(name, known)
+            metric = metric_named(name, known, watch)
             rows[name] = metric.rows(*texts.for_metric(metric))
         except Trouble as trouble:
             if metrics is not None:
@@ -127,6 +143,22 @@ def score(
     return Evaluation(pairs, protocol, figures, rows, done, metric_of, signature, left_out)
 
 
+def read_earlier(path: Path | str, now: Evaluation) -> dict[str, float]:
+    """The figures of an earlier evaluation's JSON. Raises WrongUse naming the difference if they were made
+    otherwise."""
+    path = Path(path)
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        figures = {str(name): float(value) for name, value in said["figures"].items()}
+        signature = said["signature"]
+    except FileNotFoundError as error:
+        raise BadInput("no such file", where=path) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput("not an evaluation as --out writes it", where=path) from error
+    refuse_unlike(now.signature, Signature.from_json(signature, where=path), ("this evaluation", str(path)))
+    return figures
+
+
 class Prepared:
     """The pairs' texts under a protocol, each made when a metric first reads it."""
 
@@ -135,7 +167,8 @@ class Prepared:
         self._made: dict[bool, tuple[list[str], list[list[str]]]] = {}
 
     def for_metric(self, metric: Metric) -> tuple[list[str], list[list[str]]]:
-        """Predictions and references as this metric reads them: in words, or, where it says `reads_sentences`, as sentences."""
+        """Predictions and references as this metric reads them: in words, or, where it says `reads_sentences`, as
+        sentences."""
         return self.texts(sentences=getattr(metric, "reads_sentences", False))
 
     def texts(self, *, sentences: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -149,6 +182,10 @@ class Prepared:
                 asked = iter(self._protocol.words(flat, "reference"))
             self._made[sentences] = said, [[next(asked) for _ in wording] for wording in self._pairs.references]
         return self._made[sentences]
+
+
+def _source(reports: Reports) -> Source:
+    return Source(str(reports.path), reports.form, len(reports), reports.sha256)
 
 
 def _read(source: Path | str | Reports, form: str, role: Literal["prediction", "reference"], split: str) -> Reports:

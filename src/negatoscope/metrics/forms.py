@@ -1,8 +1,8 @@
 """Reports in the forms that the field writes: JSONL, three kinds of CSV, ReXrank's JSON, lines of text, R2Gen's JSON.
 
-`read_reports` guesses the form and says which it took; it can be told. Nothing is dropped on the way: a row that cannot be read
-is an error with file and line, an empty report is an empty string. Pairing predictions with references is `pairs.py`.
-"""
+`read_reports` guesses the form and says which it took; it can be told. Nothing is dropped on the way: a row that
+cannot be read is an error with file and line, an empty report is an empty string. Pairing predictions with references
+is `pairs.py`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,17 @@ ID_FIELDS = ("id", "study_id", "uid", "image_id", "img_id", "study", "dicom_id",
 _REPORT_FIELDS = ("report", "Report Impression", "reports", "text", "caption")
 TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "prediction": (
-        *("prediction", "pred", "model_prediction", "generated_report", "generated", "hypothesis", "hyp", "result", "res"),
+        *(
+            "prediction",
+            "pred",
+            "model_prediction",
+            "generated_report",
+            "generated",
+            "hypothesis",
+            "hyp",
+            "result",
+            "res",
+        ),
         *_REPORT_FIELDS,
     ),
     "reference": (
@@ -90,7 +100,8 @@ class _Row:
 
 def read_reports(path: Path | str, form: str = "auto", *, role: Role = "prediction", split: str = "test") -> Reports:
     """Reads a file in any of `FORMS`. `role` tells which text to take where a file holds predictions and references;
-    `split` is for annotation.json. Raises BadInput with file and line, WrongUse for a form or a split that does not exist."""
+    `split` is for annotation.json. Raises BadInput with file and line, WrongUse for a form or a split that does not
+    exist."""
     path = Path(path)
     if form != "auto" and form not in FORMS:
         raise WrongUse(f"unknown form {form!r}", where=path, remedy=nearest_names(form, ("auto", *FORMS)))
@@ -143,7 +154,9 @@ def _check_ids(rows: Sequence[_Row], path: Path) -> None:
             raise BadInput("has no id, though others in this file do", where=where)
         if row.id in first:
             before = f"line {first[row.id].line}" if row.line else "above"
-            raise BadInput(f"study {row.id!r} stands twice, first {before}", where=where, remedy="keep one report a study")
+            raise BadInput(
+                f"study {row.id!r} stands twice, first {before}", where=where, remedy="keep one report a study"
+            )
         first[row.id] = row
 
 
@@ -320,7 +333,11 @@ def _read_json(text: str, path: Path, role: Role, split: str) -> Iterator[_Row]:
 
 
 def _is_figures(entry: Mapping[str, Any]) -> bool:
-    return bool(entry) and all(isinstance(figure, int | float) for figure in entry.values()) and not _first_of(ID_FIELDS, entry)
+    return (
+        bool(entry)
+        and all(isinstance(figure, int | float) for figure in entry.values())
+        and not _first_of(ID_FIELDS, entry)
+    )
 
 
 def _read_annotation(text: str, path: Path, role: Role, split: str) -> Iterator[_Row]:
@@ -361,7 +378,9 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise BadInput(f"not CSV ({error})", where=f"{path}:{line}", remedy="is a quotation mark left open?") from error
+            raise BadInput(
+                f"not CSV ({error})", where=f"{path}:{line}", remedy="is a quotation mark left open?"
+            ) from error
         finally:
             csv.field_size_limit(limit)
         yield line, cells

@@ -1,9 +1,8 @@
 """How long the reports are: WCL's histogram, 20 bins of 5 words over [0, 100], beside the references'.
 
-Yan et al., 2021, figure 2. A length of exactly 100 or above is in the last bin. Two distances to the references' histogram:
-total variation, half the sum of the differences (0 equal, 1 nothing in common), and the earth mover's distance in words, which
-also knows how far apart two bins are.
-"""
+Yan et al., 2021, figure 2. A length of exactly 100 or above is in the last bin. Two distances to the references'
+histogram: total variation, half the sum of the differences (0 equal, 1 nothing in common), and the earth mover's
+distance in words, which also knows how far apart two bins are."""
 
 from __future__ import annotations
 

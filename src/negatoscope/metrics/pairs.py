@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from negatoscope.errors import BadInput
+from negatoscope.errors import BadInput, WrongUse
 from negatoscope.metrics.forms import Reports
 
 
@@ -63,22 +63,29 @@ def pair(
     predictions: Reports,
     references: Reports,
     *,
-    missing: Literal["error", "empty"] = "error",
-    unasked: Literal["error", "leave-out"] = "error",
+    missing: str = "error",
+    unasked: str = "error",
 ) -> Pairs:
     """Pairs by id, or by position where a file has no ids and both are of one length.
 
-    `missing='empty'` scores a reference without a prediction as an empty report; `unasked='leave-out'` leaves predictions without
-    a reference out. Both are counted in the result. Raises BadInput otherwise.
-    """
+    `missing='empty'` scores a reference without a prediction as an empty report; `unasked='leave-out'` leaves
+    predictions without a reference out. Both are counted in the result. Raises BadInput otherwise."""
+    for setting, said, known in (
+        ("missing", missing, ("error", "empty")),
+        ("unasked", unasked, ("error", "leave-out")),
+    ):
+        if said not in known:
+            raise WrongUse(f"{setting} is {said!r}", remedy=f"{known[0]} or {known[1]}")
     several = next((p for p, wording in enumerate(predictions.wordings) if len(wording) > 1), None)
     if several is not None:
-        raise BadInput(f"{len(predictions.wordings[several])} predictions for one study", where=predictions.where(several))
+        raise BadInput(
+            f"{len(predictions.wordings[several])} predictions for one study", where=predictions.where(several)
+        )
     if predictions.numbered or references.numbered:
         return _by_position(predictions, references)
-    said = dict(zip(predictions.ids, predictions.texts))
+    text_of = dict(zip(predictions.ids, predictions.texts))
     asked = set(references.ids)
-    without_prediction = tuple(i for i in references.ids if i not in said)
+    without_prediction = tuple(i for i in references.ids if i not in text_of)
     without_reference = tuple(i for i in predictions.ids if i not in asked)
     if len(without_prediction) == len(references):
         raise BadInput(
@@ -100,7 +107,7 @@ def pair(
         )
     return Pairs(
         ids=references.ids,
-        predictions=tuple(said.get(i, "") for i in references.ids),
+        predictions=tuple(text_of.get(i, "") for i in references.ids),
         references=references.wordings,
         by="id",
         missing=without_prediction,
@@ -112,13 +119,11 @@ def _by_position(predictions: Reports, references: Reports) -> Pairs:
     if len(predictions) != len(references):
         without = predictions if predictions.numbered else references
         raise BadInput(
-            f"{len(predictions)} predictions and {len(references)} references, and {without.path} has no ids to pair them by",
+            f"{len(predictions)} predictions, {len(references)} references, and {without.path} has no ids to pair them by",
             where=predictions.path,
             remedy="give both files ids, or the same number of reports in the same order",
         )
-    return Pairs(
-        ids=references.ids, predictions=predictions.texts, references=references.wordings, by="position"
-    )
+    return Pairs(ids=references.ids, predictions=predictions.texts, references=references.wordings, by="position")
 
 
 def _count(ids: Sequence[str]) -> str:

@@ -1,9 +1,8 @@
 """ROUGE-L (Lin, 2004) as pycocoevalcap 1.2 computes it.
 
-F = (1 + beta^2) P R / (R + beta^2 P) with beta = 1.2, P = LCS / words written, R = LCS / words of the reference; with several
-references the best P and the best R, each by itself. Words are what stands between single blanks, so that an empty report is one
-empty word.
-"""
+F = (1 + beta^2) P R / (R + beta^2 P) with beta = 1.2, P = LCS / words written, R = LCS / words of the reference; with
+several references the best P and the best R, each by itself. Words are what stands between single blanks, so that an
+empty report is one empty word."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ def rouge_l(prediction: str, references: Sequence[str]) -> float:
 
 
 def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
-    """Its length. Bit-parallel after Crochemore et al., 2001: bit i of `row` is 0 where the table's row grows at place i of the
-    shorter text, so that a whole row of the table is four operations on one large integer."""
+    """Its length. Bit-parallel after Crochemore et al., 2001: bit i of `row` is 0 where the table's row grows at place
+    i of the shorter text, so that a whole row of the table is four operations on one large integer."""
     short, long = (a, b) if len(a) <= len(b) else (b, a)
     places: dict[str, list[int]] = {}
     for place, word in enumerate(short):

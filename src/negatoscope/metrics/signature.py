@@ -55,9 +55,8 @@ class Signature:
 def difference(a: Signature, b: Signature) -> str | None:
     """What keeps figures of `a` and `b` from being compared, in words; None if nothing does.
 
-    Metrics are held against each other where both have them. The program's own version alone keeps nothing apart: each metric
-    has its version.
-    """
+    Metrics are held against each other where both have them. The program's own version alone keeps nothing apart: each
+    metric has its version."""
     apart = []
     for name, words in _WORDS.items():
         one, other = getattr(a, name), getattr(b, name)

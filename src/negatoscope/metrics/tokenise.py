@@ -1,10 +1,10 @@
 """Penn Treebank words without Java: what Stanford's PTBTokenizer 3.4.1 makes of a report as pycocoevalcap 1.2 runs it
 (-preserveLines -lowerCase, then its list of punctuation taken out).
 
-That program is a scanner: at each place the rule with the longest match wins, what it must see after the word counted in, and of
-equally long ones the earliest. `_RULES` says the same in regular expressions, so that "fig. 5", "it's" and "C5-6," come apart as there.
-A text is scanned by itself: the original lets "etc." at the end of a line see the first letter of the next one.
-"""
+That program is a scanner: at each place the rule with the longest match wins, what it must see after the word counted
+in, and of equally long ones the earliest. `_RULES` says the same in regular expressions, so that "fig. 5", "it's" and
+"C5-6," come apart as there. A text is scanned by itself: the original lets "etc." at the end of a line see the first
+letter of the next one."""
 
 from __future__ import annotations
 
@@ -28,36 +28,34 @@ def ptb_tokens(text: str) -> list[str]:
 
 
 def _scan(text: str) -> Iterator[str]:
-    place, stop = 0, len(text)
-    while place < stop:
+    rules = [(rule, write) for rule, needs, write in _RULES if needs in text]
+    place = 0
+    while place < len(text):
         plain = _PLAIN.match(text, place)
-        if plain and not (plain.lastgroup == "stopped" and plain["stopped"].lower() in _ABBREVIATED):
+        if plain and not _needs_rules(plain):
             place = plain.end()
-            word = plain.group().strip(" ")
-            if word.lower() not in _SPLIT:
-                yield word
-                continue
-            place -= len(plain.group().lstrip(" "))
+            yield plain["word"]
+            continue
         blank = _BLANK.match(text, place)
         if blank:
             place = blank.end()
             continue
-        token, write, length = text[place], None, 0
-        for rule, writes in _RULES:
+        token, write, longest = "", None, 0
+        for rule, writes in rules:
             found = rule.match(text, place)
-            if found and found.end() - place > length:
-                length, token, write = found.end() - place, found[1], writes
-        if not length:
-            # A character that the original does not know either: it drops it.
-            place += 1
-            continue
-        place += len(token)
+            if found and found.end() - place > longest:
+                longest, token, write = found.end() - place, found[1], writes
+        # A character that no rule knows is dropped, there as here.
+        place += len(token) or 1
         if write is _keep_stop:
-            # "etc." at the end of a sentence is "etc." and a full stop.
             place -= 1
-        elif write is not None:
-            token = write(token)
-        yield token
+        if token:
+            yield write(token) if write else token
+
+
+def _needs_rules(plain: re.Match[str]) -> bool:
+    stopped = plain["stopped"]
+    return bool(stopped and _ABBREVIATED.fullmatch(stopped)) or plain["word"].lower() in _SPLIT
 
 
 # ---- writing a token ----
@@ -100,6 +98,7 @@ def _dashes(token: str) -> str:
 
 
 def _keep_stop(token: str) -> str:
+    """'etc.' at the end of a sentence is 'etc.' and, once more, a full stop."""
     return token
 
 
@@ -108,7 +107,7 @@ _QUOTES = {
     **dict.fromkeys("\u0091\u2018\u201b\u2039", "`"),
     **dict.fromkeys("\u0092\u2019\u203a", "'"),
     **dict.fromkeys("\u0093\u201c\u00ab", "``"),
-    **dict.fromkeys("\u0094\u201d\u00bb\"", "''"),
+    **dict.fromkeys('\u0094\u201d\u00bb"', "''"),
 }
 _MONEY = {"\u00a2": "cents", "\u00a3": "#", **dict.fromkeys("\u0080\u00a4\u20a0\u20ac", "$")}
 _FRACTIONS = {"\u00bc": "1/4", "\u00bd": "1/2", "\u00be": "3/4", "\u2153": "1/3", "\u2154": "2/3"}
@@ -136,7 +135,9 @@ _NOT = f"(?i:n){_APOS_LIKE}(?i:t)"
 _SWORD = "[A-Za-z\u00ad]*[A-MO-Za-mo-z]\u00ad*"
 _NUM = r"(?:\d+(?:[.:,\u00ad\u066b\u066c]\d+)*|(?:[.:,\u00ad\u066b\u066c]\d+)+)"
 _ALNUM = rf"(?:{_LETTER}|\d)"
-_THING = rf"(?:[dDoOlL]{_APOS_LIKE}{_ALNUM})?{_ALNUM}+(?:[-_\u058a\u2010\u2011](?:[dDoOlL]{_APOS_LIKE}{_ALNUM})?{_ALNUM}+)*"
+_THING = (
+    rf"(?:[dDoOlL]{_APOS_LIKE}{_ALNUM})?{_ALNUM}+(?:[-_\u058a\u2010\u2011](?:[dDoOlL]{_APOS_LIKE}{_ALNUM})?{_ALNUM}+)*"
+)
 _THING_WITH_SLASH = r"[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}(?:\\?/[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}){1,2}"
 _CAPITALS = r"[A-Z]+(?:(?:[+&]|(?i:&amp;))[A-Z]+)+"
 _INITIALS = r"(?:(?i:(?:Canada|Sino|Korean|EU|Japan|non)-U\.S|U\.S\.-(?:U\.K|U\.S\.S\.R))|[A-Za-z](?:\.[A-Za-z])*)"
@@ -167,15 +168,21 @@ _OPENS_SENTENCE = (
 )
 _URL = r"(?i:ftp|svn\+ssh|svn|https?|mailto)://[^ \t\n\f\r\"<>|()]+[^ \t\n\f\r\"<>|.!?(){},\-]"
 _LIKELY_URL = (
-    r"(?:(?i:www)\.(?:[^ \t\n\f\r\"<>|.!?(){},]+\.)+[a-zA-Z]{2,4}|(?:[^ \t\n\f\r\"`'<>|.!?(){},\-_$]+\.)+(?i:com|net|org|edu))"
+    r"(?:(?i:www)\.(?:[^ \t\n\f\r\"<>|.!?(){},]+\.)+[a-zA-Z]{2,4}"
+    r"|(?:[^ \t\n\f\r\"`'<>|.!?(){},-_$]+\.)+(?i:com|net|org|edu))"
     r"(?:/[^ \t\n\f\r\"<>|()]+[^ \t\n\f\r\"<>|.!?(){},\-])?"
+)
+_EMAIL = (
+    r"(?:(?i:&lt;)|<)?[a-zA-Z0-9][^ \t\n\f\r\"<>|()\u00a0{}]*@(?:[^ \t\n\f\r\"<>|(){}.\u00a0]+\.)*"
+    r"[^ \t\n\f\r\"<>|(){}.\u00a0]+(?:(?i:&gt;)|>)?"
 )
 _FILE = (
     rf"{_ALNUM}+(?:\.{_ALNUM}+)*\.(?i:bat|bmp|c|class|cgi|cpp|dll|docx?|exe|gif|gz|html?|h|jar|java|jpe?g|mov|mp3|pdf|php"
     r"|pl|png|pptx?|ps|py|sql|tar|txt|wav|xml|x|zip|3gp|wm[va]|avi|flv|mp[34g])"
 )
 _PHONE = (
-    r"(?:(?:\([0-9]{2,3}\)[ \u00a0]?|(?:\+\+?)?(?:[0-9]{2,4}[\- \u00a0])?[0-9]{2,4}[\- \u00a0])[0-9]{3,4}[\- \u00a0]?[0-9]{3,5}"
+    r"(?:(?:\([0-9]{2,3}\)[ \u00a0]?|(?:\+\+?)?(?:[0-9]{2,4}[\- \u00a0])?[0-9]{2,4}[\- \u00a0])"
+    r"[0-9]{3,4}[\- \u00a0]?[0-9]{3,5}"
     r"|(?:(?:\+\+?)?[0-9]{2,4}\.)?[0-9]{2,4}\.[0-9]{3,4}\.[0-9]{3,5})"
 )
 _SYMBOLS = (
@@ -194,13 +201,13 @@ _APOSTROPHE_WORD = (
     rf"|{_LETTER}+[aeiouyAEIOUY]{_APOS_LIKE}[aeiouA-Z]{_LETTER}*|{_APOS}(?i:n)|[lLdDjJ]{_APOS}"
 )
 
-# ---- the rules: (pattern, what has to follow, how it is written), earlier before later where they are equally long ----
+# ---- the rules: (pattern, what has to follow, how it is written); of equally long ones the earlier wins ----
 
 _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     (r"[cC]\+\+|[cCfF]#", "", None),
     (r"(?i:can)", r"(?i:not)", None),
-    (rf"{_APOS}(?i:t)", r"(?i:was)", _quotes),
-    (rf"{_APOS}(?i:t)", r"(?i:is)", _quotes),
+    ("'(?i:t)", r"(?i:was)", None),
+    ("'(?i:t)", r"(?i:is)", None),
     (r"(?i:gon|wan)", r"(?i:na)", None),
     (r"(?i:got)", r"(?i:ta)", None),
     (r"(?i:lem|gim)", r"(?i:me)", None),
@@ -215,8 +222,7 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     (f"[yY]{_APOS}", _LETTER, None),
     (_URL, "", None),
     (_LIKELY_URL, "", None),
-    (r"(?:(?i:&lt;)|<)?[a-zA-Z0-9][^ \t\n\f\r\"<>|()\u00a0{}]*@(?:[^ \t\n\f\r\"<>|(){}.\u00a0]+\.)*[^ \t\n\f\r\"<>|(){}.\u00a0]+"
-     r"(?:(?i:&gt;)|>)?", "", None),
+    (_EMAIL, "", None),
     (rf"@[a-zA-Z_][a-zA-Z_0-9]*|#{_LETTER}+", "", None),
     (_AUX, r"[^A-Za-z]", _quotes),
     (_NOT, r"[^A-Za-z]", _quotes),
@@ -225,11 +231,18 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     ("[\u207a\u207b\u208a\u208b]?(?:[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+|[\u2080-\u2089]+)", "", None),
     (r"(?:\d{1,4}[- \u00a0])?\d{1,4}(?:\\?/|\u2044)\d{1,4}", "", _spaces),
     ("[\u00bc-\u00be\u2153-\u215e]", "", lambda mark: _FRACTIONS.get(mark, mark)),
-    (rf"(?i:-(?:RRB|LRB|RCB|LCB|RSB|LSB)-|C\.D\.s|pro-|anti-|S(?:&|&amp;)P-500|S(?:&|&amp;)Ls|Cap{_APOS}n|c{_APOS}est)",
-     "", lambda word: _quotes(_ampersand(word))),
+    (
+        rf"(?i:-(?:RRB|LRB|RCB|LCB|RSB|LSB)-|C\.D\.s|pro-|anti-|S(?:&|&amp;)P-500|S(?:&|&amp;)Ls|Cap{_APOS}n|c{_APOS}est)",
+        "",
+        _ampersand,
+    ),
     (_THING_WITH_SLASH, "", None),
     (r"[A-Z]*\$|#", "", None),
-    ("[\u00a2-\u00a5\u0080\u20a0\u20ac\u060b\u0e3f\u20a4\uffe0\uffe1\uffe5\uffe6]", "", lambda mark: _MONEY.get(mark, mark)),
+    (
+        "[\u00a2-\u00a5\u0080\u20a0\u20ac\u060b\u0e3f\u20a4\uffe0\uffe1\uffe5\uffe6]",
+        "",
+        lambda mark: _MONEY.get(mark, mark),
+    ),
     (r"[A-Za-z]", rf"\.{_NL}+{_OPENS_SENTENCE}{_NL}", None),
     (rf"{_INITIALS_2}\.", rf"{_NL}+{_OPENS_SENTENCE}{_NL}", _keep_stop),
     (rf"{_BEFORE_NUMBER}\.", rf"{_NL}?\d", None),
@@ -257,8 +270,8 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     ("[.\u00a1\u00bf\u037e\u0589\u061f\u06d4\u0700-\u0702\u3002=/]", "", None),
     (_HYPHENATED, "", _soft_hyphens),
     (rf"{_HYPHENATED}\.", _IN_SENTENCE, _soft_hyphens),
-    (rf"{_THING}\.", _IN_SENTENCE, _quotes),
-    (_THING, "", _quotes),
+    (rf"{_THING}\.", _IN_SENTENCE, None),
+    (_THING, "", None),
     (rf"{_CAPITALS}\.", _IN_SENTENCE, _ampersand),
     (_CAPITALS, "", _ampersand),
     ("'", r"[A-Za-z][^ \t\n\r\u00a0]", _left_quote),
@@ -268,19 +281,17 @@ _TABLE: tuple[tuple[str, str, Callable[[str], str] | None], ...] = (
     (r"<<|>>", "", None),
     (f"[{_SYMBOLS}]", "", None),
 )
-_RULES = tuple((re.compile(f"({pattern})(?:{after})" if after else f"({pattern})"), write) for pattern, after, write in _TABLE)
+# A rule that runs far ahead for one character is not tried where a text has none: long lists without blanks stay quick.
+_NEEDS = {_EMAIL: "@", _URL: "://", _TAG: "<", _THING_WITH_SLASH: "/", _HYPHENATED: "-", rf"{_HYPHENATED}\.": "-"}
+_RULES = tuple(
+    (re.compile(f"({pattern})(?:{after})" if after else f"({pattern})"), _NEEDS.get(pattern, ""), write)
+    for pattern, after, write in _TABLE
+)
 
 # What needs no rules: plain words, numbers and stops between plain neighbours. Nine tenths of a report.
 _PLAIN = re.compile(
-    r" *(?:(?P<stopped>[A-Za-z]{2,})(?=\.[ \n])|[A-Za-z]+(?=[ \n])|[A-Za-z]{2,}(?=[,;:][ \n])|[A-Za-z]+-[A-Za-z]+(?=[ \n])"
-    r"|\.(?= [A-Za-z]|\n)|,(?= )|\d+(?= [A-Za-z]))"
+    r" *(?P<word>(?P<stopped>[A-Za-z]{2,})(?=\.[ \n])|[A-Za-z]+(?=[ \n])|[A-Za-z]{2,}(?=[,;:][ \n])"
+    r"|[A-Za-z]+-[A-Za-z]+(?=[ \n])|\.(?= [A-Za-z]|\n)|,(?= )|\d+(?= [A-Za-z]))"
 )
 _SPLIT = frozenset(("cannot", "gonna", "gotta", "lemme", "gimme", "wanna"))
-_ABBREVIATED = frozenset(
-    """jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs fri ala ariz az ark calif colo conn ct dak del
-    fla ga ill ind kan kans ky la mass md mich minn miss mo mont neb nev okla ore pa penn tenn tex va vt wash wis wisc wyo inc co
-    cos corp pty pte ptys ptes ppty ppte pptys pptes ltd plc rt bancorp bhd assn univ intl sys tel est ext sq jr sr bros esq etc
-    al seq bldg blvd rd messrs mrs mr ms dr drs prof profs sen sens rep reps atty attys lt col gen gov govs adm rev maj sgt cpl
-    pvt capt st ste ave pres lieut hon brig comdr cmdr pfc spc supt supts det mt ft adj adv asst assoc ens insp mlle mme msgr sfc
-    vs alex wm jos cie cf treas ph invt elec natl dept mfg mtg ca fig figs prop no nos art pp op""".split()
-)
+_ABBREVIATED = re.compile(f"{_BEFORE_SMALL}|{_BEFORE_CAPITAL}|{_BEFORE_NUMBER}", re.I)

@@ -18,12 +18,12 @@ REPORTERS = {
 }
 
 
-def reporter_class(name: str) -> type[Reporter]:
+def reporter_class(name: str, *, where: object = None) -> type[Reporter]:
     """The class of a model's name; raises WrongUse with the nearest names."""
     try:
         module, kind = REPORTERS[name].split(":")
     except KeyError:
-        raise WrongUse(f"unknown model {name!r}", remedy=nearest_names(name, REPORTERS)) from None
+        raise WrongUse(f"unknown model {name!r}", where=where, remedy=nearest_names(name, REPORTERS)) from None
     return getattr(import_module(module), kind)
 
 

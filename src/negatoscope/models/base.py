@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -89,6 +89,8 @@ class Reporter(nn.Module, ABC):
     """Base of every report generator. A subclass is one published system: `look`, `start`, `step`, `read`."""
 
     Settings: type[Settings]
+    tiny: ClassVar[Mapping[str, Any]] = {"width": 16}
+    """Settings of the smallest model of this kind that has every part: what the tests of all models build."""
     name: str
     paper: str
     """Authors, title, year: what `negatoscope models` lists."""

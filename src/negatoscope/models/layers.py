@@ -35,7 +35,8 @@ class Norm(nn.Module):
 def standardise(x: Tensor, eps: float = 1e-6) -> Tensor:
     """(x - mean) / (std + eps) over the last dimension."""
     centred = x - x.mean(-1, keepdim=True)
-    std = (centred.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1)).sqrt()
+    variance = centred.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1)
+    std = variance.clamp_min(1e-24).sqrt()  # at zero, a missing patch's, the root has no slope
     return centred / (std + eps)
 
 

@@ -14,7 +14,9 @@ with m_t the memory's slots side by side, and a norm of its own in each of the t
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -128,6 +130,7 @@ class R2GenState(State):
 
 class R2Gen(Reporter):
     Settings = R2GenSettings
+    tiny: ClassVar[Mapping[str, Any]] = {"width": 16, "inner": 24, "layers": 2, "heads": 4, "memory_heads": 2}
     name = "r2gen"
     paper = "Chen et al.: Generating Radiology Reports via Memory-driven Transformer"
     year = 2020

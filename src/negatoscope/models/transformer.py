@@ -5,6 +5,9 @@ Patches through a linear layer, ReLU and dropout; three encoder layers, three de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from torch import Tensor, nn
 
 from negatoscope.models.base import Encoder as ImageEncoder
@@ -28,6 +31,7 @@ class TransformerSettings(Settings):
 
 class Transformer(Reporter):
     Settings = TransformerSettings
+    tiny: ClassVar[Mapping[str, Any]] = {"width": 16, "inner": 24, "layers": 2, "heads": 4}
     name = "transformer"
     paper = "Vaswani et al.: Attention Is All You Need"
     year = 2017

@@ -19,7 +19,7 @@ _REMEDY = "this is not the archive that its publisher made: fetch it again"
 
 
 def read_members(archive: Path, ending: str) -> Iterator[tuple[str, bytes]]:
-    """(path in the archive, content) of every file with that ending, in the archive's order, by reading through it once.
+    """(path in the archive, content) of every file with that ending, in its order, by reading through it once.
 
     Raises `BadInput` for an archive that is cut off or damaged, a member that climbs out or is a link, for more
     than 100,000 files, 256 MB a file or 64 GB in all.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: Fabric's mixed precision copies it field by field
 class Batch:
     """B studies of V view slots (0 frontal, 1 lateral). Either `images` or `features` is there, `words` where reports are known."""
 

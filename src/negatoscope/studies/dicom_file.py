@@ -270,13 +270,16 @@ def _grey(dataset: Dataset, stored: np.ndarray, facts: DicomFacts, name: object)
             raise BadInput("holds grey values of more than 16 bit", where=name, remedy="convert the file")
     # MONOCHROME1 means: small is bright. A Presentation LUT Shape of INVERSE only repeats it (PS3.3 C.8.11.3.1.2).
     turned = (facts.photometric == "MONOCHROME1") != (slope < 0)
-    grey = np.clip(stored.astype(np.int64 if bits > 15 else np.int32) - lowest, 0, 2**bits - 1)
+    kind = np.uint8 if bits <= 8 else np.uint16
+    grey = (stored.astype(np.int64) - lowest).astype(kind) if lowest else stored.astype(kind, copy=False)
     if turned:
-        grey = 2**bits - 1 - grey
+        grey = kind(2**bits - 1) - grey
+    elif padding is not None or not grey.flags.writeable:
+        grey = grey.copy()
     if padding is not None:
         grey[padding] = 0
     return Pixels(
-        grey.astype(np.uint8 if bits <= 8 else np.uint16),
+        grey,
         bits,
         turned=turned,
         lowest=lowest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from negatoscope.errors import Trouble
+from negatoscope.errors import BadInput, Trouble
 from negatoscope.studies.pixels import Pixels, read_pixels, to_8bit
 from negatoscope.studies.study import Picture
 
@@ -51,7 +52,10 @@ def keep_picture(store: Path, study_id: str, number: int, picture: Picture, keep
     path = Path(picture.path)
     pixels = read_pixels(path)
     if keeping.images == "reference":
-        return _described(picture, str(path.resolve()), pixels)
+        try:
+            return _described(picture, os.fsencode(path.resolve()).decode(), pixels)
+        except UnicodeDecodeError as error:
+            raise BadInput("its name is not UTF-8", where=path, remedy="copy the images: --images copy") from error
     ending = _ending_of_bytes(path)
     if ending and (keeping.short_side is None or min(pixels.grey.shape) <= keeping.short_side):
         name = image_name(study_id, str(number), ending)

@@ -34,6 +34,7 @@ from negatoscope.watch import Watch, quiet
 from negatoscope.whole_files import whole_file
 
 TOLD = 1000  # damaged studies that the report of an import names; bad.jsonl names them all
+_OURS = ("store.json", "images", "studies", "bad.jsonl")
 _A_WORD = re.compile(r"[^\W\d_]")
 
 
@@ -88,45 +89,49 @@ def import_studies(
         source.prepare(watch)
         rule = splitter(splitting)
         parts, finished = _finished(into)
+        growing, tally = _Growing(into, parts, studies_a_part), _Tally(skip_bad)
+        note_in_list = until_done.enter_context(_list_of_bad(into))
         taking = _Taking(source, into, keeping, finished, workers or min(8, os.cpu_count() or 1))
-        tally = _Tally(skip_bad)
-        bad_list = until_done.enter_context(_list_of_bad(into))
         studies = until_done.enter_context(closing(taking.studies()))
-        full: list[Study] = []
         for taken in watch(studies, f"importing {source.name}", len(source) or None):
             if isinstance(taken, Damaged):
-                bad_list(tally.note(taken))
+                note_in_list(tally.note(taken))
             elif taken is not None:
-                full.append(replace(taken, split=rule(taken)))
-            if len(full) == studies_a_part:
-                parts, full = _end_part(into, parts, full, tally), []
-        if full:
-            parts = _end_part(into, parts, full, tally)
-        counts = _counts(into, parts)
+                growing.add(replace(taken, split=rule(taken)))
+        growing.end_part()
+        counts = _counts(into, growing.parts)
         if not counts["studies"]:
-            raise BadInput(
-                "not one study found", where=source.path, remedy=f"is this what source {source.name!r} reads?"
-            )
+            remedy = f"is this what source {source.name!r} reads?"
+            raise BadInput("not one study found", where=source.path, remedy=remedy)
         counts |= {"damaged": tally.damaged, "left_out": sum(tally.left_out.values())}
-        write_about(into, about.model_copy(update={"complete": True, "parts": parts, "counts": counts}))
-    return ImportReport(
-        into,
-        counts["studies"],
-        counts["pictures"],
-        tally.added,
-        {split: counts[split] for split in SPLITS},
-        tally.damaged,
-        dict(tally.left_out),
-        tuple(tally.bad),
-    )
+        write_about(into, about.model_copy(update={"complete": True, "parts": growing.parts, "counts": counts}))
+    splits = {split: counts[split] for split in SPLITS}
+    left_out, bad = dict(tally.left_out), tuple(tally.bad)
+    size = counts["studies"], counts["pictures"]
+    return ImportReport(into, *size, growing.added, splits, tally.damaged, left_out, bad)
 
 
-def _end_part(store: Path, number: int, studies: list[Study], tally: _Tally) -> int:
-    """Writes a part, once the pictures that it names are on the disk for certain; the number of the next."""
-    os.sync()
-    write_part(store, number, studies)
-    tally.added += len(studies)
-    return number + 1
+class _Growing:
+    """The parts of a store as they are written."""
+
+    def __init__(self, store: Path, parts: int, studies_a_part: int) -> None:
+        self.store, self.parts, self.studies_a_part = store, parts, studies_a_part
+        self.added = 0
+        self._waiting: list[Study] = []
+
+    def add(self, study: Study) -> None:
+        self._waiting.append(study)
+        if len(self._waiting) == self.studies_a_part:
+            self.end_part()
+
+    def end_part(self) -> None:
+        """Writes a part, once the pictures that it names are on the disk for certain."""
+        if self._waiting:
+            os.sync()
+            write_part(self.store, self.parts, self._waiting)
+            self.parts += 1
+            self.added += len(self._waiting)
+            self._waiting = []
 
 
 class _Tally:
@@ -134,7 +139,7 @@ class _Tally:
 
     def __init__(self, skip_bad: bool) -> None:
         self.skip_bad = skip_bad
-        self.added = self.damaged = 0
+        self.damaged = 0
         self.left_out: Counter[str] = Counter()
         self.bad: list[Damaged] = []
 
@@ -168,7 +173,7 @@ class _Taking:
             for item in self.source.examinations():
                 found = _fault(item, self.source.has_reports, seen) or item
                 if isinstance(found, Damaged):
-                    waiting.append(found)
+                    waiting.append(_printable(found))
                 elif found.study.id in self.finished:
                     waiting.append(None)
                 else:
@@ -201,7 +206,7 @@ def _take_in(found: Found, store: Path, keeping: Keeping) -> Study | Damaged:
         masks = keep_masks(store, study.id, drawing.masks, keeping)
         return replace(study, pictures=tuple(drawn), masks=MappingProxyType(masks))
     except BadInput as error:
-        return Damaged.of(study.id, error)
+        return _printable(Damaged.of(study.id, error))
 
 
 def _fault(item: Found | Damaged, needs_report: bool, seen: SeenIds) -> Damaged | None:
@@ -222,7 +227,17 @@ def _fault(item: Found | Damaged, needs_report: bool, seen: SeenIds) -> Damaged 
         what, remedy = "its report is empty after cleaning", "leave it out of the source"
     else:
         return None
-    return Damaged(study.id.encode("utf-8", "backslashreplace").decode(), what, item.where, remedy)
+    return Damaged(study.id, what, item.where, remedy)
+
+
+def _printable(damaged: Damaged) -> Damaged:
+    """Names that are no UTF-8 can be neither printed nor written: their bytes are spelt out."""
+    told = {
+        key: value.encode("utf-8", "backslashreplace").decode()
+        for key, value in asdict(damaged).items()
+        if key != "known"
+    }
+    return Damaged(**told, known=damaged.known)
 
 
 def _is_not_unicode(text: str) -> bool:
@@ -241,6 +256,8 @@ def _alone_in(store: Path) -> Iterator[None]:
         except BlockingIOError as error:
             remedy = "wait for it to end"
             raise Trouble("another import into this store is running", where=store, remedy=remedy) from error
+        except OSError:
+            pass  # a network disk that knows no locks
         yield
     finally:
         os.close(folder)
@@ -262,8 +279,9 @@ def _agreed_about(store: Path, source: Source, keeping: Keeping, splitting: Spli
         negatoscope=__version__,
     )
     before = read_about(store)
-    if before is None:
-        strangers = [path.name for path in store.iterdir() if path.name not in ("images", "studies", "bad.jsonl")]
+    begun = (store / "images").exists() or (store / "studies").exists()
+    if before is None or not (before.complete or begun):  # nothing is there that other settings could contradict
+        strangers = [path.name for path in store.iterdir() if path.name not in _OURS]
         if strangers:
             raise WrongUse(
                 f"holds other things ({strangers[0]})", where=store, remedy="import into a folder of its own"

@@ -22,13 +22,12 @@ from negatoscope.studies.download import download
 from negatoscope.studies.sources import Damaged, Found, Source
 from negatoscope.studies.splits import Splitting, splitter
 from negatoscope.studies.study import Picture, Study, View
+from negatoscope.studies.view_words import view_from_words
 from negatoscope.watch import Watch, quiet
 
 REPORTS, IMAGES = "NLMCXR_reports.tgz", "NLMCXR_png.tgz"
 _MAX_XML = 2**20
 _SAFE_IMAGE_ID = re.compile(r"[A-Za-z0-9_.-]+")
-_FRONTAL = re.compile(r"\b(frontal|PA|AP|portable|posteroanterior|anteroposterior)\b", re.IGNORECASE)
-_LATERAL = re.compile(r"\blateral\b", re.IGNORECASE)
 
 
 class IuXraySettings(Settings):
@@ -39,8 +38,9 @@ class IuXraySettings(Settings):
     url: str = "https://openi.nlm.nih.gov/imgs/collections"
     """Where the archives are fetched from."""
     reports_sha256: str | None = None
+    """The checksum that NLMCXR_reports.tgz has to have; Open-i publishes none."""
     images_sha256: str | None = None
-    """What the archives' checksums have to be; Open-i publishes none."""
+    """The same of NLMCXR_png.tgz."""
     unpack_to: Path | None = None
     """Where the images of the archive go; beside it, in NLMCXR_png, if nothing is said."""
 
@@ -156,11 +156,13 @@ def _picture(image: ElementTree.Element, images: dict[str, Path], folder: Path) 
 
 
 def view_of_caption(caption: str) -> View:
-    """A caption stands for all images of a study: only one that speaks of one view alone tells anything."""
-    frontal, lateral = bool(_FRONTAL.search(caption)), bool(_LATERAL.search(caption))
-    if frontal == lateral:
-        return "unknown"
-    return "frontal" if frontal else "lateral"
+    """A caption stands for all images of its study, so nearly none tells anything: 'Portable AP chest' does.
+
+    'XXXX and lateral' does not, nor does any that speaks of the lateral: the other view's name was taken out of it.
+    """
+    words = caption.lower().split()
+    alone = "and" not in words and "views" not in words
+    return "frontal" if alone and view_from_words(caption) == "frontal" else "unknown"
 
 
 def _words(text: str | None) -> str:

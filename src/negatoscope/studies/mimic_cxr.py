@@ -17,7 +17,6 @@ import csv
 import gzip
 import re
 import sqlite3
-import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from negatoscope.studies.sections import parse_sections
 from negatoscope.studies.sources import Damaged, Found, Settings, Source
 from negatoscope.studies.study import OBSERVATIONS, Picture, Split, Study, View
 from negatoscope.studies.view_words import view_from_words
+from negatoscope.studies.zip_texts import ZipTexts
 from negatoscope.watch import Watch, quiet
 
 _SPLITS: dict[str, Split] = {"train": "train", "validate": "val", "val": "val", "test": "test"}
@@ -227,7 +227,7 @@ class Reports:
 
     def __init__(self, root: Path, given: Path | None) -> None:
         self.given, self.root = given, root
-        self._zip: zipfile.ZipFile | None = None
+        self._zip: ZipTexts | None = None
         self._folder: Path | None = None
 
     def read(self, subject: str, study: str) -> tuple[str, str | None]:
@@ -235,23 +235,11 @@ class Reports:
         self.find()
         name = f"files/{_report_name(subject, study)}"
         if self._zip is not None:
-            where = f"{self._zip.filename}, {name}"
-            try:
-                data = self._zip.read(name)
-            except KeyError:
-                return where, None
-            except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError) as error:
-                raise BadInput(f"its report is damaged ({error})", where=where, remedy="fetch the zip again") from error
+            where, data = f"{self._zip.path}, {name}", self._zip.read(name)
         else:
             assert self._folder is not None
-            where = str(self._folder / name)
-            try:
-                data = Path(where).read_bytes()
-            except FileNotFoundError:
-                return where, None
-            except OSError as error:
-                raise BadInput(f"its report cannot be read ({error.strerror})", where=where) from error
-        return where, data.decode("utf-8", "surrogateescape")
+            where, data = str(self._folder / name), _read_if_there(self._folder / name)
+        return where, None if data is None else data.decode("utf-8", "surrogateescape")
 
     def find(self) -> None:
         """Raises BadInput where the reports cannot be read at all."""
@@ -263,11 +251,17 @@ class Reports:
             raise BadInput("no such zip or folder of reports", where=self.given, remedy="correct reports=PATH")
         if place.is_dir():
             self._folder = place if (place / "files").is_dir() or place.name != "files" else place.parent
-            return
-        try:
-            self._zip = zipfile.ZipFile(place)
-        except (zipfile.BadZipFile, OSError) as error:
-            raise BadInput(f"is no whole zip file ({error})", where=place, remedy="fetch it again") from error
+        else:
+            self._zip = ZipTexts(place)
+
+
+def _read_if_there(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", where=path, remedy="check the file") from error
 
 
 def _report_name(subject: str, study: str) -> str:

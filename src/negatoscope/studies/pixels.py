@@ -177,17 +177,21 @@ def shown(pixels: Pixels, bits: int, window: Window | None = None) -> np.ndarray
     kind = np.uint8 if bits <= 8 else np.uint16
     if pixels.grey.size == 0:
         return pixels.grey.astype(kind)
-    counts = np.bincount(_what_counts(pixels), minlength=2**pixels.bits)
-    used = np.flatnonzero(counts)
-    for way in (window,) if window is not None else pixels.shown_by:
+    counted = _what_counts(pixels)
+    ways = (window,) if window is not None else pixels.shown_by
+    if not ways and pixels.bits == bits == 8:
+        return pixels.grey
+    for way in ways:
         table = _table(pixels, way)
-        if window is not None or len(used) < 2 or np.ptp(table[used]) >= 1 / 255:
+        if window is not None or not counted.size or np.ptp(counted) == 0:
+            break
+        if np.ptp(table[counted.min() : counted.max() + 1]) >= 1 / 255:
             break
     else:
         if pixels.bits <= 8:
             table = np.arange(2**pixels.bits) / (2**pixels.bits - 1)
         else:
-            table = _table_by_percentiles(counts)
+            table = _table_by_percentiles(np.bincount(counted, minlength=2**pixels.bits))
     picture = np.rint(table * (2**bits - 1)).astype(kind)[pixels.grey]
     if pixels.padding is not None:
         picture[pixels.padding] = 0

@@ -147,7 +147,9 @@ class Store:
         """The study of that id; the first call reads the column of ids."""
         number = pc.index(self._id_column(), id).as_py()
         if number < 0:
-            raise WrongUse(f"no study {id!r} in this store", where=self.path, remedy="`data show` lists its studies")
+            raise WrongUse(
+                f"no study {id!r} in this store", where=self.path, remedy="`data show STORE --ids` lists them"
+            )
         return self.at(number)
 
     def at(self, number: int) -> Study:

@@ -1,29 +1,34 @@
-"""How the classifier of abnormal sentences is trained: one seeded run from labelled reports to a calibrated file.
+"""How the classifier of abnormal sentences is trained: one seeded run, from labelled reports to a calibrated file.
 
-The labels of Open-I's sentences are noisy: in some reports they have slid by a sentence, and identical sentences carry both labels.
-So: (1) a first round scores every training report by networks that never saw it; (2) labels that those networks contradict with
-great confidence are replaced by what the networks say; (3) a second round does the same with the repaired labels, and its scores
-give the calibration and the threshold; (4) an ensemble is trained on all reports, and (5) the network that ships learns from the
-ensemble's probabilities, which are smoother than the labels. Nothing of the development set is used but to print its figures.
+The labels are noisy: identical sentences carry both, and in some reports they have slid by a sentence. Everything is therefore
+decided on scores of reports that a model never saw, and on the training reports alone:
+
+1. training reports are parted into folds, and each fold is scored by a model of the others;
+2. those scores give the calibration and the threshold (the middle of the range that is within one part in a thousand of the best F1);
+3. the model that ships is fitted to all training reports.
+
+Nothing of the development reports is used but to print how well it does.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from negatoscope.errors import BadInput
 from negatoscope.settings import Settings
-from negatoscope.text.abnormal import Lexicon, Reading, Shape, Weights, denied, order_features, words
+from negatoscope.text.abnormal import AbnormalSentences, Lexicon, Shape, order_features, words
+from negatoscope.watch import Watch, quiet
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 class Recipe(Settings):
@@ -32,170 +37,233 @@ class Recipe(Settings):
     shape: Shape = Shape()
     seed: int = 1
     folds: int = 5
-    """Reports are parted into so many; those of one part are scored by networks that saw the others."""
-    ensemble: int = 5
-    """Networks that teach the one that ships."""
-    epochs: int = 14
-    batch: int = 64
-    lr: float = 3e-3
-    decay: float = 0.02
-    own_word_dropout: float = 0.15
-    """How often a word has to do without its own vector: the pieces must be able to speak for it."""
-    input_dropout: float = 0.25
-    answer_dropout: float = 0.5
-    order_dropout: float = 0.3
-    doubt: float = 0.85
-    """A label is replaced where the held-out probability is further than this from it."""
-    rare: int = 2
-    """Words that occur less often have no vector of their own."""
+    freedom: float = 3.0
+    """Inverse strength of the L2 penalty on the weights."""
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Distinct sentences with what a network should say of each."""
+class LabelledReport:
+    id: str
+    sentences: tuple[str, ...]
+    labels: tuple[bool, ...]
+    """True: abnormal."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """With 95 % intervals: reports drawn with replacement, 1,000 times."""
+
+    f1: float
+    precision: float
+    recall: float
+    f1_interval: tuple[float, float]
+    precision_interval: tuple[float, float]
+    recall_interval: tuple[float, float]
+    sentences: int
+    abnormal: int
+    errors: int
+
+
+@dataclass(frozen=True)
+class Trained:
+    model: AbnormalSentences
+    held_out: Figures
+    """Training reports, each scored by a model that saw none of its fold."""
+    held_out_unseen: Figures
+    """The same, of sentences that stand in no report of the other folds."""
+    dev: Figures | None
+    noise: dict[str, int | float]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "held_out": asdict(self.held_out),
+            "held_out_unseen": asdict(self.held_out_unseen),
+            "dev": asdict(self.dev) if self.dev else None,
+            "noise": self.noise,
+            "threshold": self.model.threshold,
+        }
+
+
+def read_reports(path: Path | str) -> list[LabelledReport]:
+    """JSONL, a report a line: `id`, `sents`, `labels`. Raises BadInput naming the line."""
+    reports = []
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise BadInput("no such file", where=path) from error
+    except UnicodeDecodeError as error:
+        raise BadInput("is not UTF-8", where=path, remedy="convert it: iconv -t utf-8") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            row = json.loads(line)
+            report = LabelledReport(str(row["id"]), tuple(row["sents"]), tuple(row["labels"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"not a labelled report ({error!r})", where=where, remedy='expected {"id", "sents", "labels"}') from error
+        if len(report.sentences) != len(report.labels):
+            raise BadInput(f"{len(report.sentences)} sentences with {len(report.labels)} labels", where=where)
+        if not all(isinstance(s, str) for s in report.sentences) or not all(isinstance(y, bool) for y in report.labels):
+            raise BadInput("sentences must be strings and labels true or false", where=where)
+        reports.append(report)
+    if len({label for report in reports for label in report.labels}) < 2:
+        raise BadInput("needs both abnormal and normal sentences", where=path)
+    return reports
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Reports as one row a sentence (n rows)."""
 
     sentences: list[str]
-    targets: NDArray[np.float32]  # (n,) in [0, 1]
-    weights: NDArray[np.float32]  # (n,)
+    labels: NDArray[np.bool_]
+    report: NDArray[np.int64]
 
-
-class Prepared:
-    """Sentences read once: rows, scopes and order features of each, ready to be put together into batches."""
-
-    def __init__(self, sentences: Sequence[str], lexicon: Lexicon) -> None:
-        self.reading = reading = lexicon.read(sentences)
-        hashes, cues = np.array(lexicon.hashes, np.uint64), np.array(lexicon.cues, np.int64)
-        self.under = denied(cues[reading.rows])
-        buckets, owners = order_features(hashes[reading.rows], self.under, reading.owner, lexicon.shape.order_bits)
-        order = np.argsort(owners, kind="stable")
-        self.buckets = buckets[order]
-        self.bucket_starts = np.searchsorted(owners[order], np.arange(len(sentences) + 1))
-
-    def batch(self, chosen: NDArray[np.int64]) -> Chosen:
-        reading = self.reading
-        ends = reading.starts + reading.lengths
-        spans = [np.arange(reading.starts[i], ends[i]) for i in chosen]
-        at = np.concatenate(spans)
-        lengths = reading.lengths[chosen]
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        places = np.arange(lengths.max())[None] + starts[:, None]
-        places = np.where(np.arange(lengths.max())[None] < lengths[:, None], places, len(at))  # (B, L), W where nothing stands
-        buckets = [self.buckets[self.bucket_starts[i] : self.bucket_starts[i + 1]] for i in chosen]
-        offsets = np.concatenate([[0], np.cumsum([len(b) for b in buckets])[:-1]])
-        return Chosen(
-            rows=torch.from_numpy(reading.rows[at]),
-            under=torch.from_numpy(self.under[at]),
-            owner=torch.from_numpy(np.repeat(np.arange(len(chosen)), lengths)),
-            places=torch.from_numpy(places),
-            buckets=torch.from_numpy(np.concatenate(buckets)),
-            offsets=torch.from_numpy(offsets),
+    @classmethod
+    def of(cls, reports: Sequence[LabelledReport]) -> _Rows:
+        return cls(
+            [sentence for report in reports for sentence in report.sentences],
+            np.array([label for report in reports for label in report.labels], np.bool_),
+            np.repeat(np.arange(len(reports)), [len(report.sentences) for report in reports]),
         )
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """One batch of B sentences with W words and F order features in all."""
+def design(sentences: Sequence[str], shape: Shape) -> csr_matrix:
+    """(n, 2 ** order_bits + 2 ** piece_bits): both views of every sentence, each of unit length where no feature repeats."""
+    from scipy.sparse import csr_matrix, diags, hstack
 
-    rows: Tensor  # (W,)
-    under: Tensor  # (W,)
-    owner: Tensor  # (W,)
-    places: Tensor  # (B, L)
-    buckets: Tensor  # (F,)
-    offsets: Tensor  # (B,)
-
-
-class Network(nn.Module):
-    """The network of `abnormal.py` with gradients and dropout."""
-
-    def __init__(self, recipe: Recipe, lexicon: Lexicon, vocabulary: Sequence[str]) -> None:
-        super().__init__()
-        shape = recipe.shape
-        self.recipe, self.vocabulary = recipe, tuple(vocabulary)
-        self.vectors = nn.Embedding(len(vocabulary) + 1, shape.width, padding_idx=len(vocabulary))
-        self.pieces = nn.EmbeddingBag(1 << shape.piece_bits, shape.width, mode="mean")
-        self.scope = nn.Parameter(torch.zeros(2, shape.width))
-        self.filters = nn.Parameter(torch.empty(shape.width, shape.filters * sum(shape.spans)))
-        self.filter_bias = nn.Parameter(torch.zeros(shape.filters * len(shape.spans)))
-        self.out = nn.Linear(shape.filters * len(shape.spans), 1)
-        self.order = nn.EmbeddingBag(1 << shape.order_bits, 1, mode="sum")
-        for table in (self.vectors.weight, self.pieces.weight, self.scope):
-            nn.init.normal_(table, 0.0, 0.1)
-        nn.init.normal_(self.filters, 0.0, 1.2 / (shape.width * 2.5) ** 0.5)
-        nn.init.zeros_(self.order.weight)
-        own = {word: number for number, word in enumerate(vocabulary)}
-        self.own = torch.tensor([own.get(word, len(vocabulary)) for word in lexicon.words])
-        grams = lexicon.grams
-        self.grams = torch.from_numpy(np.concatenate(grams))
-        self.gram_offsets = torch.from_numpy(np.concatenate([[0], np.cumsum([len(g) for g in grams])[:-1]]))
-
-    def forward(self, batch: Chosen) -> Tensor:
-        """(B,) logits."""
-        recipe, shape = self.recipe, self.recipe.shape
-        own = self.own[batch.rows]
-        if self.training:
-            own = own.masked_fill(torch.rand(own.shape) < recipe.own_word_dropout, len(self.vocabulary))
-        x = self.vectors(own) + self.pieces(self.grams, self.gram_offsets)[batch.rows] + self.scope[batch.under]  # (W, d)
-        answers = F.dropout(x, recipe.input_dropout, self.training) @ self.filters  # (W, f * P)
-        strongest, at = [], 0
-        for span in shape.spans:
-            heard = answers[:, at : at + shape.filters]
-            for place in range(1, span):
-                at += shape.filters
-                inside = (batch.owner[place:] == batch.owner[:-place])[:, None]
-                heard = heard + F.pad(answers[place:, at : at + shape.filters] * inside, (0, 0, 0, place))
-            at += shape.filters
-            heard = torch.cat([heard, heard.new_full((1, shape.filters), -1e4)])
-            strongest.append(heard[batch.places].amax(1))  # (B, f)
-        z = F.relu(torch.cat(strongest, 1) + self.filter_bias)
-        meaning = self.out(F.dropout(z, recipe.answer_dropout, self.training))[:, 0]
-        counts = torch.diff(batch.offsets, append=torch.tensor([len(batch.buckets)]))
-        kept = F.dropout(torch.ones(len(batch.buckets)), recipe.order_dropout, self.training)
-        order = self.order(batch.buckets, batch.offsets, per_sample_weights=kept)[:, 0] / counts.sqrt()
-        return meaning + order
-
-    @torch.no_grad()
-    def export(self) -> Weights:
-        def array(tensor: Tensor) -> NDArray[np.float32]:
-            return tensor.detach().numpy().astype(np.float16).astype(np.float32)
-
-        return Weights(
-            vocabulary=self.vocabulary,
-            vectors=array(self.vectors.weight[:-1]),
-            pieces=array(self.pieces.weight),
-            scope=array(self.scope),
-            filters=array(self.filters),
-            filter_bias=array(self.filter_bias),
-            out=array(self.out.weight[0]),
-            order=array(self.order.weight[:, 0]),
-            bias=float(self.out.bias),
-        )
+    lexicon = Lexicon(shape)
+    rows, owner, _ = lexicon.read(sentences)
+    hashes, cues = np.array(lexicon.hashes, np.uint64), np.array(lexicon.cues)
+    buckets, owners = order_features(hashes[rows], cues[rows], owner, shape.order_bits)
+    pieces = [lexicon.pieces[row] for row in rows]
+    spelling = np.concatenate(pieces)
+    whose = np.repeat(owner, [len(of_word) for of_word in pieces])
+    views = []
+    for feature, sentence, bits in ((buckets, owners, shape.order_bits), (spelling, whose, shape.piece_bits)):
+        counts = csr_matrix((np.ones(len(feature)), (sentence, feature)), shape=(len(sentences), 1 << bits))
+        length = np.sqrt(np.maximum(np.bincount(sentence, minlength=len(sentences)), 1))
+        views.append(diags(1.0 / length) @ counts)
+    return csr_matrix(hstack(views))
 
 
-def fit(sample: Sample, recipe: Recipe, seed: int) -> Network:
-    """One network from soft targets. Seeded; the same on every run of one machine."""
-    generator = np.random.default_rng(seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        lexicon = Lexicon(recipe.shape)
-        prepared = Prepared(sample.sentences, lexicon)
-        seen = np.bincount(prepared.reading.rows, minlength=len(lexicon))
-        vocabulary = [word for word, times in zip(lexicon.words, seen, strict=True) if times >= recipe.rare]
-        network = Network(recipe, lexicon, vocabulary)
-        targets, weights = torch.from_numpy(sample.targets), torch.from_numpy(sample.weights)
-        n = len(sample.sentences)
-        steps = recipe.epochs * -(-n // recipe.batch)
-        optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.lr, weight_decay=recipe.decay)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.lr, total_steps=steps, pct_start=0.1)
-        network.train()
-        for _ in range(recipe.epochs):
-            shuffled = generator.permutation(n)
-            for at in range(0, n, recipe.batch):
-                chosen = shuffled[at : at + recipe.batch]
-                logits = network(prepared.batch(chosen))
-                loss = F.binary_cross_entropy_with_logits(logits, targets[chosen], reduction="none")
-                loss = (loss * weights[chosen]).mean()
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-                schedule.step()
-    return network.eval()
+def fit(sentences: Sequence[str], labels: NDArray[np.bool_], recipe: Recipe) -> AbnormalSentences:
+    """One uncalibrated model: L2-penalised logistic regression, as liblinear solves it."""
+    from sklearn.linear_model import LogisticRegression
+
+    solver = LogisticRegression(C=recipe.freedom, solver="liblinear", max_iter=300, random_state=recipe.seed)
+    solver.fit(design(sentences, recipe.shape), labels)
+    weights = solver.coef_[0].astype(np.float16).astype(np.float32)
+    parts = np.split(weights, [1 << recipe.shape.order_bits])
+    return AbnormalSentences(recipe.shape, *parts, bias=float(solver.intercept_[0]))
+
+
+def train(
+    train_path: Path | str, dev_path: Path | str | None, recipe: Recipe | None = None, *, watch: Watch = quiet
+) -> Trained:
+    """The whole run of the module's docstring. Raises BadInput where a file cannot be used."""
+    recipe = recipe or Recipe()
+    reports = read_reports(train_path)
+    rows = _Rows.of(reports)
+    logits, unseen = _held_out_logits(rows, len(reports), recipe, watch)
+    slope, shift = calibrate(logits, rows.labels)
+    probability = 1.0 / (1.0 + np.exp(-(slope * logits + shift)))
+    threshold = best_threshold(rows.labels, probability)
+    said = probability >= threshold
+    model = fit(rows.sentences, rows.labels, recipe)
+    model.slope, model.shift, model.threshold = slope, shift, threshold
+    dev = _Rows.of(read_reports(dev_path)) if dev_path else None
+    noise = label_noise(rows.sentences, rows.labels)
+    trained = Trained(
+        model,
+        figures(rows.labels, said, rows.report, recipe.seed),
+        figures(rows.labels[unseen], said[unseen], rows.report[unseen], recipe.seed),
+        figures(dev.labels, model.abnormal(dev.sentences), dev.report, recipe.seed) if dev else None,
+        noise,
+    )
+    model.about.update(recipe=recipe.model_dump(mode="json"), **{k: v for k, v in trained.as_json().items() if k != "threshold"})
+    return trained
+
+
+def _held_out_logits(
+    rows: _Rows, reports: int, recipe: Recipe, watch: Watch
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(n,) logits from models that saw no report of the row's fold; (n,) whether the sentence stands in none they saw."""
+    folds = min(recipe.folds, reports)
+    if folds < 2:
+        raise BadInput("one report cannot be parted into folds", remedy="train on more reports")
+    fold = (np.random.default_rng(recipe.seed).permutation(reports) % folds)[rows.report]
+    logits, unseen = np.zeros(len(fold)), np.zeros(len(fold), np.bool_)
+    for k in watch(range(folds), "cross-validation", folds):
+        inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        if len(np.unique(rows.labels[inside])) < 2:
+            raise BadInput("too few reports: a fold is left with one label only", remedy="train on more reports")
+        model = fit([rows.sentences[i] for i in inside], rows.labels[inside], recipe)
+        met = {tuple(words(rows.sentences[i])) for i in inside}
+        logits[outside] = model.logits([rows.sentences[i] for i in outside])
+        unseen[outside] = [tuple(words(rows.sentences[i])) not in met for i in outside]
+    return np.where(np.isneginf(logits), -50.0, logits), unseen
+
+
+def calibrate(logits: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[float, float]:
+    """Platt's slope and shift, by Newton's method, with his smoothed targets."""
+    up, down = labels.sum(), (~labels).sum()
+    target = np.where(labels, (up + 1) / (up + 2), 1 / (down + 2))
+    x = np.stack([logits, np.ones_like(logits)], 1)
+    solution = np.array([1.0, 0.0])
+    for _ in range(50):
+        p = 1.0 / (1.0 + np.exp(-np.clip(x @ solution, -50, 50)))
+        gradient = x.T @ (p - target)
+        curvature = x.T @ (x * (p * (1 - p))[:, None]) + 1e-6 * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        solution -= step
+        if np.abs(step).max() < 1e-9:
+            break
+    return float(solution[0]), float(solution[1])
+
+
+def best_threshold(labels: NDArray[np.bool_], probability: NDArray[np.float64]) -> float:
+    """The middle of the thresholds whose F1 is within a thousandth of the best: the peak itself is an accident of noise."""
+    tried = np.linspace(0.2, 0.8, 121)
+    reached = np.array([_counts(labels, probability >= threshold)[0] for threshold in tried])
+    return round(float(np.mean(tried[reached >= reached.max() - 0.001])), 3)
+
+
+def figures(labels: NDArray[np.bool_], said: NDArray[np.bool_], report: NDArray[np.int64], seed: int) -> Figures:
+    """F1, precision and recall of the abnormal sentences, with intervals that respect that a report's sentences go together."""
+    point = _counts(labels, said)
+    _, number = np.unique(report, return_inverse=True)
+    reports = number.max() + 1 if len(number) else 0
+    right, wrong, missed = (np.bincount(number, part, reports) for part in (labels & said, ~labels & said, labels & ~said))
+    drawn = np.random.default_rng(seed).integers(0, max(reports, 1), (1000, reports))
+    tp, fp, fn = (part[drawn].sum(1) for part in (right, wrong, missed))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = np.nan_to_num([2 * tp / (2 * tp + fp + fn), tp / (tp + fp), tp / (tp + fn)])
+    low, high = np.percentile(draws, [2.5, 97.5], axis=1).round(4)
+    between = [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    f1, precision, recall = (round(value, 4) for value in point)
+    return Figures(f1, precision, recall, *between, len(labels), int(labels.sum()), int((labels != said).sum()))
+
+
+def _counts(labels: NDArray[np.bool_], said: NDArray[np.bool_]) -> tuple[float, float, float]:
+    tp, fp, fn = int((labels & said).sum()), int((~labels & said).sum()), int((labels & ~said).sum())
+    return 2 * tp / max(2 * tp + fp + fn, 1), tp / max(tp + fp, 1), tp / max(tp + fn, 1)
+
+
+def label_noise(sentences: Sequence[str], labels: NDArray[np.bool_]) -> dict[str, int | float]:
+    """What no classifier of single sentences can get right: identical sentences that carry both labels."""
+    said: dict[str, Counter[bool]] = defaultdict(Counter)
+    for sentence, label in zip(sentences, labels, strict=True):
+        said[sentence][bool(label)] += 1
+    repeated = [counts for counts in said.values() if counts.total() > 1]
+    minority = sum(min(counts[True], counts[False]) for counts in repeated)
+    rows = sum(counts.total() for counts in repeated)
+    return {
+        "distinct": len(said),
+        "repeated": len(repeated),
+        "conflicting": sum(len(counts) == 2 for counts in repeated),
+        "repeated_rows": rows,
+        "minority_rows": minority,
+        "minority_share": round(minority / max(rows, 1), 4),
+    }

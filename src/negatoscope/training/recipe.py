@@ -94,7 +94,7 @@ class Recipe(Settings):
         return str(self.model.get("name", ""))
 
     def model_settings(self, *, where: object = None) -> Settings:
-        kind = reporter_class(self.model_name)
+        kind = reporter_class(self.model_name, where=where)
         rest = {key: value for key, value in self.model.items() if key != "name"}
         return read_settings(kind.Settings, rest, where=where)
 

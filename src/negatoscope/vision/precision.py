@@ -7,6 +7,8 @@ from typing import Literal
 
 import torch
 
+from negatoscope.errors import WrongUse
+
 Precision = Literal["float32", "bf16"]
 
 
@@ -17,6 +19,17 @@ def has_bf16_instructions(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     except OSError:
         return False
     return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
+def checked_device(name: str) -> torch.device:
+    """Raises WrongUse for a device that does not exist, or not here."""
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise WrongUse(f"no device is called {name!r}", where="device", remedy="cpu, cuda, cuda:1 ...") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise WrongUse(f"{name} is not to be had on this machine", where="device", remedy="take cpu")
+    return device
 
 
 def fast_precision(device: torch.device | str) -> Precision:

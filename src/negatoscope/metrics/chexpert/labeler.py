@@ -99,7 +99,7 @@ class Labeler:
         return [
             _explained(mention, verdict, sentence)
             for sentence in sentences(clean(report))
-            for mention, verdict in self._remembered(sentence)
+            for mention, verdict in sorted(self._remembered(sentence), key=_place)
         ]
 
     def read_sentence(self, sentence: str) -> Labelled:
@@ -130,6 +130,10 @@ def _table(name: str, folder: Path | None) -> tuple[dict[str, Any], str]:
     if not isinstance(table, dict):
         raise BadInput("not a table of rules", where=where, remedy="start from the file that comes with the package")
     return table, where
+
+
+def _place(labelled: tuple[Mention, Verdict]) -> tuple[int, int]:
+    return labelled[0].start, labelled[0].end
 
 
 def _explained(mention: Mention, verdict: Verdict, sentence: str) -> Explained:

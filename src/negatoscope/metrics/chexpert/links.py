@@ -14,6 +14,8 @@ from negatoscope.metrics.chexpert.words import NOUN, Token, Word
 
 JOINS = frozenset(("and", "or", "but", "nor", "versus", "vs", "plus"))
 
+_SPREADING = JOINS | {"also", "beside", "of", "no"}
+
 Link = tuple[int, str, int]
 """Governor, name, the word that belongs to it."""
 
@@ -43,7 +45,14 @@ class Sketch:
 def spread(drawn: Sketch) -> None:
     """What is said of one thing is said of those joined to it. Twice, so that it reaches the end of a list."""
     for _ in range(2):
-        new = [link for governor, name, word in drawn.links() for link in _spread(drawn, governor, name, word)]
+        new = [
+            follows
+            for governor, name, word in drawn.links()
+            if name in _SPREADING
+            for follows in _spread(drawn, governor, name, word)
+        ]
+        if not new:
+            return
         for link in new:
             drawn.link(*link)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from negatoscope.errors import BadInput
@@ -28,6 +27,7 @@ _KINDS_OF_LISTS = {
     "be": BE, "have": HAVE,
 }  # fmt: skip
 _LISTS = (*_KINDS_OF_LISTS, "verbs", "irregular", "never verbs", "telling", "anatomy", "endings", "read as verbs")
+_REMEMBERED = 50_000
 _TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?![a-z0-9])|[^\W_]+(?:['\-.][^\W_]+)*|_+|'s\b|\S")
 _VOWELS = "aeiou"
 
@@ -107,6 +107,7 @@ class Lexicon:
     anatomy: frozenset[str]
     misread: tuple[tuple[str, ...], ...]
     """Runs of words whose last is taken for a verb at the end of a sentence without one."""
+    guessed: dict[str, Word] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, table: Mapping[str, Any], where: str = "words.yaml") -> Lexicon:
@@ -142,10 +143,12 @@ class Lexicon:
 
     def word(self, text: str) -> Word:
         """What kind of word this is, seen alone."""
-        known = self.known.get(text)
-        if known is not None:
-            return known
-        return _guess(text, self.endings)
+        word = self.known.get(text) or self.guessed.get(text)
+        if word is None:
+            word = _guess(text, self.endings)
+            if len(self.guessed) < _REMEMBERED:
+                self.guessed[text] = word
+        return word
 
     def read(self, sentence: list[Token]) -> list[Word]:
         """The words of one sentence."""
@@ -167,7 +170,6 @@ def _plain(form: str, kind: str) -> str:
     return {NOUN: _singular(form), BE: "be", HAVE: "have"}.get(kind, form)
 
 
-@lru_cache(maxsize=50_000)
 def _guess(text: str, endings: tuple[tuple[str, str], ...]) -> Word:
     if text[0].isdigit():
         return Word(ADJECTIVE if text.endswith(("st", "nd", "rd", "th")) else NUMBER, text)

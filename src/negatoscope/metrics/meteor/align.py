@@ -1,12 +1,14 @@
-"""METEOR's search for the best alignment: left to right through the reference with a beam of 40, for many pairs at once.
+"""METEOR's search for the best alignment: through the reference with a beam of 40, for many pairs at once.
 
-A path has used some words of the prediction. At each place of the reference it goes on with every match that starts there and whose words
-are free, and with leaving the place out. Better is: more weighted matches, then fewer chunks (runs of matches that are neighbours in
-both texts), then a smaller distance; of equals, the one found first. To give the program's alignments its ways are kept:
+A path has used some words of the prediction. At each place of the reference it goes on with every match that starts
+there and whose words are free, and with leaving the place out. Better is: more weighted matches, then fewer chunks
+(runs of matches that are neighbours in both texts), then a smaller distance; of equals, the one found first. To give
+the program's alignments its ways are kept:
 
 - weights are cut to whole numbers match by match: of a stem's, a synonym's or a paraphrase's n words count n // 2;
 - a match that shares no word with any other is taken beforehand;
-- a path's distance grows with each match tried from it, so that the second match tried already carries the first one's distance.
+- a path's distance grows with each match tried from it, so that the second match tried already carries the first
+  one's distance.
 
 Places where nothing can change on any path are passed over.
 """
@@ -39,9 +41,10 @@ class Alignments:
 
 @dataclass(frozen=True)
 class _Options:
-    """What a path may do, sorted by event (a place of a reference): `first[event] : first[event + 1]`, its matches, then leaving it out."""
+    """What a path may do at each event (a place of a reference): take a match that starts there or leave it out."""
 
     first: np.ndarray
+    """(events + 1,) where each event's options begin."""
     match: np.ndarray
     """Candidate, or -1 for leaving out."""
     gain: np.ndarray
@@ -76,7 +79,7 @@ def align(candidates: Candidates, hyp_length: np.ndarray, ref_length: np.ndarray
 
 
 def _alike(events: np.ndarray, words: np.ndarray) -> Iterator[np.ndarray]:
-    """Groups of pairs that take about equally many steps and blocks; those with the end as their only event have no match."""
+    """Groups of pairs that take about equally many steps and blocks, without those that have nothing but their end."""
     blocks = words // 64 + 1
     order = np.lexsort((events, blocks))
     order = order[events[order] > 1]
@@ -94,14 +97,15 @@ def _events(found: Candidates, hyp_length: np.ndarray, ref_length: np.ndarray) -
     slots = int(base[-1])
     slot, hyp_slot = base[found.pair] + found.ref_start, hyp_base[found.pair] + found.hyp_start
     starting = np.bincount(slot, minlength=slots)
-    settled = (starting[slot] == 1) & _alone(slot, found.ref_length, slots) & _alone(hyp_slot, found.hyp_length, int(hyp_base[-1]))
+    settled = starting[slot] == 1
+    settled &= _alone(slot, found.ref_length, slots) & _alone(hyp_slot, found.hyp_length, int(hyp_base[-1]))
 
     quiet = starting == 0
     inside = np.zeros(slots, bool)
     inside[ranges(slot[settled] + 1, (slot + found.ref_length)[settled])[1]] = True
     ends = np.zeros(slots, bool)
     ends[slot + found.ref_length] = True
-    # Nothing changes where no match starts or has just ended and the place before was left out by every path that could.
+    # Nothing changes where no match starts or has just ended, and none started at the place before.
     after_quiet = np.concatenate([[True], quiet[:-1]])
     after_quiet[base[:-1]] = True
     is_event = ~(inside | (quiet & after_quiet & ~ends))
@@ -156,47 +160,86 @@ def _options(found: Candidates, event: np.ndarray, settled: np.ndarray, place: n
     )
 
 
+@dataclass(frozen=True)
+class _Paths:
+    """Sorted by pair, each pair's best first."""
+
+    pair: np.ndarray
+    total: np.ndarray
+    """Weighted matches."""
+    chunks: np.ndarray
+    distance: np.ndarray
+    last_end: np.ndarray
+    """Where in the prediction the last match ended, if the place before this one belongs to it."""
+    covered: np.ndarray
+    """The first place of the reference not yet decided upon."""
+    used: np.ndarray
+    """(paths, blocks) words of the prediction, as bits."""
+
+    @classmethod
+    def at_start(cls, pairs: int, longest: int) -> _Paths:
+        zero = np.zeros(pairs, np.int64)
+        used = np.zeros((pairs, longest // 64 + 2), np.uint64)
+        return cls(np.arange(pairs), zero, zero, zero, np.full(pairs, _NOWHERE), zero, used)
+
+    def are_free_for(self, path: np.ndarray, option: np.ndarray, options: _Options) -> np.ndarray:
+        block = options.block[option]
+        taken = self.used[path, block] & options.low[option]
+        taken |= self.used[path, block + 1] & options.high[option]
+        return taken == 0
+
+    def distances(self, path: np.ndarray, option: np.ndarray, possible: np.ndarray, options: _Options) -> np.ndarray:
+        """A way's distance is its path's and that of the possible ways tried before it."""
+        tried = np.where(possible, options.distance[option], 0)
+        before = np.cumsum(tried) - tried
+        before -= before[np.diff(path, prepend=-1) > 0][path]
+        return self.distance[path] + before + np.where(possible, options.own_distance[option], 0)
+
+
 def _search(events: _Events, pairs: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
     """(chosen candidates of all pairs, (pairs,) chunks)"""
-    options, ends = events.options, events.first[pairs + 1] - 1
-    # A path: its pair, matches, chunks and distance so far, where in the prediction its last match ended, the first place of the
-    # reference that it has not covered, and the words it has used. Paths stand sorted by pair, the best first.
-    pair = np.arange(len(pairs))
-    total, chunks, distance, covered = np.zeros((4, len(pairs)), np.int64)
-    last_end = np.full(len(pairs), _NOWHERE)
-    used = np.zeros((len(pairs), longest // 64 + 2), np.uint64)
+    start, end = events.first[pairs], events.first[pairs + 1] - 1
+    paths = _Paths.at_start(len(pairs), longest)
     history: list[tuple[np.ndarray, np.ndarray]] = []
-    for step in range(int((ends - events.first[pairs]).max()) + 1):
-        event = np.minimum(events.first[pairs] + step, ends)[pair]
-        path, option = _ways_on(options, event, covered > events.place[event])
-        moves = option != _STAY
-        taken = used[path, options.block[option]] & options.low[option]
-        taken |= used[path, options.block[option] + 1] & options.high[option]
-        free = (taken == 0) | ~moves
-
-        tried = np.where(free & moves, options.distance[option], 0)
-        before = np.cumsum(tried) - tried
-        new_path = np.diff(path, prepend=-1) > 0
-        before -= before[new_path][path]
-        far = distance[path] + before + np.where(moves, options.own_distance[option], 0)
-
-        path, option, moves, far = path[free], option[free], moves[free], far[free]
-        was = last_end[path]
-        breaks = moves & (was != _NOWHERE) & (was != options.hyp_start[option])
-        split = chunks[path] + breaks
-        gained = total[path] + np.where(moves, options.gain[option], 0)
-
-        kept = _best(pair[path], gained, split, far)
-        path, option, moves = path[kept], option[kept], moves[kept]
+    for step in range(int((end - start).max()) + 1):
+        event = np.minimum(start + step, end)[paths.pair]
+        paths, path, option = _step(paths, event, events)
         history.append((path, option))
-        pair, total, chunks, distance = pair[path], gained[kept], split[kept], far[kept]
-        last_end = np.where(moves, options.hyp_end[option], was[kept])
-        covered = np.where(moves, options.ref_end[option], covered[path])
-        used = used[path]
-        used[np.arange(len(path)), options.block[option]] |= np.where(moves, options.low[option], 0)
-        used[np.arange(len(path)), options.block[option] + 1] |= np.where(moves, options.high[option], 0)
-    best = np.searchsorted(pair, np.arange(len(pairs)))
-    return _matches_on(history, best, options), chunks[best]
+    best = np.searchsorted(paths.pair, np.arange(len(pairs)))
+    return _matches_on(history, best, events.options), paths.chunks[best]
+
+
+def _step(paths: _Paths, event: np.ndarray, events: _Events) -> tuple[_Paths, np.ndarray, np.ndarray]:
+    """The best paths one event further, and by which option each came from which path."""
+    options = events.options
+    path, option = _ways_on(options, event, paths.covered > events.place[event])
+    moves = option != _STAY
+    possible = paths.are_free_for(path, option, options) & moves
+    far = paths.distances(path, option, possible, options)
+
+    there = possible | ~moves
+    path, option, moves, far = path[there], option[there], moves[there], far[there]
+    last_end = paths.last_end[path]
+    breaks = moves & (last_end != _NOWHERE) & (last_end != options.hyp_start[option])
+    chunks = paths.chunks[path] + breaks
+    total = paths.total[path] + np.where(moves, options.gain[option], 0)
+
+    kept = _best(paths.pair[path], total, chunks, far)
+    path, option, moves = path[kept], option[kept], moves[kept]
+    block, row, none = options.block[option], np.arange(len(path)), np.uint64(0)
+    used = paths.used[path]
+    used[row, block] |= np.where(moves, options.low[option], none)
+    used[row, block + 1] |= np.where(moves, options.high[option], none)
+    further = _Paths(
+        pair=paths.pair[path],
+        total=total[kept],
+        chunks=chunks[kept],
+        distance=far[kept],
+        last_end=np.where(moves, options.hyp_end[option], last_end[kept]),
+        covered=np.where(moves, options.ref_end[option], paths.covered[path]),
+        used=used,
+    )
+    return further, path, option
 
 
 def _ways_on(options: _Options, event: np.ndarray, within_match: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""All matches that METEOR's four modules find between predictions and references, in the order in which the program finds them.
+"""All matches that METEOR's four modules find between predictions and references, in the program's order.
 
 The order counts: of alignments that are equally good the search keeps those whose matches were found first.
 """
@@ -9,10 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from negatoscope.errors import Trouble
 from negatoscope.metrics.meteor.corpus import Corpus, Occurrences
 from negatoscope.metrics.meteor.index import Index
 from negatoscope.metrics.meteor.ranges import ranges
 from negatoscope.metrics.meteor.relations import EXACT, PARAPHRASE, Relation, paraphrase_relation, word_relation
+
+_MOST_MATCHES = 20_000_000  # some 2 GB
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,9 @@ class Matcher:
             hyp_length=np.concatenate([words.length[h], phrases.length[ref_h], phrases.length[hyp_h]]),
             module=np.concatenate([module, np.full(len(ref_pair) + len(hyp_pair), PARAPHRASE)]),
         )
-        # Within one start in the reference. Words: module, place. Phrases of the reference that the prediction paraphrases: length, the
-        # table's order, place. Phrases of the prediction that the reference paraphrases: place, length, the table's order.
+        # Within one start in the reference. Words: module, place. Phrases of the reference that the prediction
+        # paraphrases: length, the table's order, place. Phrases of the prediction that the reference paraphrases:
+        # place, length, the table's order.
         way = np.repeat([0, 1, 2], [len(pair), len(ref_pair), len(hyp_pair)])
         nothing = np.zeros(len(pair), np.int64)
         a = np.concatenate([module, phrases.length[ref_r], phrases.start[hyp_h]])
@@ -72,12 +76,21 @@ class Matcher:
 def _join(
     hyp: np.ndarray, ref: np.ndarray, things: Occurrences, relation: Relation
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(pair, occurrence in the reference, related occurrence in the prediction, rank) for everything that `relation` relates."""
+    """(pair, occurrence in the reference, occurrence in the prediction, rank) for all that `relation` relates.
+
+    Raises Trouble where a pair has more matches than memory should hold.
+    """
     pair_r, r = ranges(things.first[ref], things.first[ref + 1])
     asker, entry = ranges(relation.first[things.kind[r]], relation.first[things.kind[r] + 1])
     pair_h, h = ranges(things.first[hyp], things.first[hyp + 1])
     at_hand = pair_h * things.kinds + things.kind[h]
     asked = pair_r[asker] * things.kinds + relation.other[entry]
-    question, answer = ranges(np.searchsorted(at_hand, asked, "left"), np.searchsorted(at_hand, asked, "right"))
+    start, stop = np.searchsorted(at_hand, asked, "left"), np.searchsorted(at_hand, asked, "right")
+    if (matches := int((stop - start).sum())) > _MOST_MATCHES:
+        raise Trouble(
+            f"a prediction and a reference that agree in {matches:,} pairs of words are too long for METEOR",
+            remedy="cut the reports, or leave METEOR out",
+        )
+    question, answer = ranges(start, stop)
     asker, entry = asker[question], entry[question]
     return pair_r[asker], r[asker], h[answer], relation.rank[entry]

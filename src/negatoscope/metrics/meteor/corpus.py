@@ -1,6 +1,8 @@
-"""The reports of one evaluation as arrays: each distinct text once, with its words and the phrases that METEOR's table knows.
+"""The reports of one evaluation as arrays: each distinct text once, its words and the phrases that METEOR's table
+knows.
 
-A text's things (words, or phrases) stand sorted by what they are, so that "where in this text is that word?" is a binary search.
+A text's things (words, or phrases) stand sorted by what they are, so that "where in this text is that word?" is a
+binary search.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Occurrences:
     kinds: int
 
     @classmethod
-    def of(cls, text: np.ndarray, kind: np.ndarray, start: np.ndarray, length: np.ndarray, texts: int, kinds: int) -> Occurrences:
+    def of(
+        cls, text: np.ndarray, kind: np.ndarray, start: np.ndarray, length: np.ndarray, texts: int, kinds: int
+    ) -> Occurrences:
         order = np.lexsort((start, kind, text))
         return cls(firsts(text, texts), kind[order], start[order], length[order], kinds)
 

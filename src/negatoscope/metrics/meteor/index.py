@@ -1,12 +1,12 @@
 """METEOR's data in a form that loads at once: built once from `sources`, kept in the user's cache.
 
-Words and phrases stand there as 64-bit keys. A word's key is the start of its BLAKE2b hash; a phrase's key folds its words' keys, so
-the keys of all n-grams of a corpus come out of n array products:
+Words and phrases stand there as 64-bit keys. A word's key is the start of its BLAKE2b hash; a phrase's key folds its
+words' keys, so the keys of all n-grams of a corpus come out of n array products:
 
     key(w_1 ... w_n) = key(w_1 ... w_{n-1}) * M + key(w_n)   (mod 2^64, M odd)
 
-The 2.6 million phrases have as many different keys; a phrase of a report that is not among them is taken for one that is with a
-chance of 10^-13.
+The 2.6 million phrases have as many different keys; a phrase of a report that is not among them is taken for one that
+is with a chance of 10^-13.
 """
 
 from __future__ import annotations
@@ -116,27 +116,31 @@ def build_index(sources: Sources, watch: Watch = quiet) -> Index:
 
 def _paraphrases(sources: Sources, watch: Watch) -> Table:
     vocabulary: dict[bytes, int] = {}
-    from_keys, to_keys = [], []
+    keys: list[np.ndarray] = []
+    ends: list[np.ndarray] = []  # (2, entries) of each block: a phrase and its paraphrase, as numbers of `keys`
+    seen = 0
     blocks = sources.paraphrase_blocks(_BLOCK)
     for phrases, paraphrases in watch(blocks, "building METEOR's index, once", sources.unpacked_size // _BLOCK + 1):
-        from_keys.append(_phrase_keys(phrases, vocabulary))
-        to_keys.append(_phrase_keys(paraphrases, vocabulary))
-    every = np.unique(np.concatenate(from_keys + to_keys))
-    row = np.searchsorted(every, np.concatenate(from_keys))
-    other = np.searchsorted(every, np.concatenate(to_keys)).astype(np.int32)
-    return Table(every, firsts(row, len(every)).astype(np.int32), other[np.argsort(row, kind="stable")])
+        number: dict[bytes, int] = {}  # of each phrase once: a block names many of them often
+        for phrase in chain(phrases, paraphrases):
+            number.setdefault(phrase, seen + len(number))
+        ends.append(np.array([[number[phrase] for phrase in side] for side in (phrases, paraphrases)], np.int32))
+        keys.append(_phrase_keys(list(number), vocabulary))
+        seen += len(number)
+    every, row = np.unique(np.concatenate(keys), return_inverse=True)
+    one, other = row.astype(np.int32)[np.concatenate(ends, axis=1)]
+    return Table(every, firsts(one, len(every)).astype(np.int32), other[np.argsort(one, kind="stable")])
 
 
 def _phrase_keys(phrases: Sequence[bytes], vocabulary: dict[bytes, int]) -> np.ndarray:
     """(n,) keys; `vocabulary` remembers the words' keys from block to block."""
-    split = [phrase.split() for phrase in phrases]
-    length = np.fromiter(map(len, split), np.int64, len(split))
-    words = list(chain.from_iterable(split))
+    length = np.array([phrase.count(b" ") + 1 for phrase in phrases], np.int64)
+    words = b" ".join(phrases).split(b" ") if phrases else []
     unseen = list(set(words) - vocabulary.keys())
     vocabulary.update(zip(unseen, word_keys(unseen).tolist()))
     key = np.fromiter(map(vocabulary.__getitem__, words), np.uint64, len(words))
     start = np.cumsum(length) - length
-    phrase = np.zeros(len(split), np.uint64)
+    phrase = np.zeros(len(phrases), np.uint64)
     for place in range(int(length.max(initial=0))):
         long_enough = np.flatnonzero(length > place)
         phrase[long_enough] = fold(phrase[long_enough], key[start[long_enough] + place])
@@ -171,7 +175,8 @@ def _read(path: Path) -> Index | None:
             recorded = (file.metadata() or {}).get("crc32")
         if _checksum(arrays) != recorded:
             return None
-        return Index(**{name: Table(*(arrays[f"{name}.{part}"] for part in ("keys", "first", "values"))) for name in _TABLES})
+        parts = ("keys", "first", "values")
+        return Index(**{name: Table(*(arrays[f"{name}.{part}"] for part in parts)) for name in _TABLES})
     except (OSError, SafetensorError, KeyError):
         return None
 

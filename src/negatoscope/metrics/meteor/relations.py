@@ -1,8 +1,7 @@
-"""Which words, and which phrases, METEOR lets stand for one another: by stem, by WordNet synset, by the paraphrase table."""
+"""Which words and phrases METEOR lets stand for one another: by stem, by WordNet synset, by the paraphrase table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,15 +15,15 @@ EXACT, STEM, SYNONYM, PARAPHRASE = range(4)
 
 # WordNet's rules of detachment: nouns, verbs, adjectives. The first that leads to a known lemma counts.
 _DETACHMENT = (
-    *(("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")),
-    *(("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
-    *(("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
-)
+    ("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y"),
+    ("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", ""),
+    ("er", ""), ("est", ""), ("er", "e"), ("est", "e"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Kinds related to kind k: `other[first[k] : first[k + 1]]`, each with a `rank`: the module for words, the table's order for phrases."""
+    """Kinds related to kind k: `other[first[k] : first[k + 1]]`, ranked: words by module, phrases as in the table."""
 
     first: np.ndarray
     other: np.ndarray
@@ -42,8 +41,8 @@ class Relation:
         return Relation.of(self.other, one, self.rank, kinds)
 
 
-def word_relation(vocabulary: Sequence[str], index: Index) -> Relation:
-    """A word matches itself, other words of its stem, and other words that share a synset with it; the last two may name a word twice."""
+def word_relation(vocabulary: list[str], index: Index) -> Relation:
+    """A word matches itself, others of its stem, and others that share a synset with it; one word may do both."""
     same = np.arange(len(vocabulary))
     stem_number: dict[str, int] = {}
     stems = np.array([stem_number.setdefault(stem(word), len(stem_number)) for word in vocabulary], np.int64)
@@ -79,12 +78,13 @@ def _pairs_that_share(word: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, 
     return pairs[:, 0], pairs[:, 1]
 
 
-def _word_synsets(vocabulary: Sequence[str], index: Index) -> tuple[np.ndarray, np.ndarray]:
+def _word_synsets(vocabulary: list[str], index: Index) -> tuple[np.ndarray, np.ndarray]:
     """(word, synset) pairs: the synsets of the word as it stands, and of its base form."""
     keys = word_keys(vocabulary)
     irregular_row = index.irregular.find(keys)
     irregular = np.flatnonzero(irregular_row >= 0)
-    owner, entry = ranges(index.irregular.first[irregular_row[irregular]], index.irregular.first[irregular_row[irregular] + 1])
+    row = irregular_row[irregular]
+    owner, entry = ranges(index.irregular.first[row], index.irregular.first[row + 1])
     regular = np.flatnonzero(irregular_row < 0)
     base_word, base_row = _bases(vocabulary, regular, index.synsets)
     word = np.concatenate([np.arange(len(keys)), irregular[owner], base_word])
@@ -94,9 +94,10 @@ def _word_synsets(vocabulary: Sequence[str], index: Index) -> tuple[np.ndarray, 
     return word[owner], index.synsets.values[entry]
 
 
-def _bases(vocabulary: Sequence[str], regular: np.ndarray, synsets: Table) -> tuple[np.ndarray, np.ndarray]:
+def _bases(vocabulary: list[str], regular: np.ndarray, synsets: Table) -> tuple[np.ndarray, np.ndarray]:
     """(word, lemma row) for the words that a rule of detachment leads to a lemma: its first success."""
-    owner, candidates = [], []
+    owner: list[int] = []
+    candidates: list[str] = []
     for number in regular.tolist():
         word = vocabulary[number]
         if len(word) <= 2 or word.endswith("ss"):
@@ -105,6 +106,5 @@ def _bases(vocabulary: Sequence[str], regular: np.ndarray, synsets: Table) -> tu
         owner += [number] * len(bases)
         candidates += bases
     row = synsets.find(word_keys(candidates))
-    owner = np.array(owner, np.int64)[row >= 0]
-    word, first = np.unique(owner, return_index=True)
+    word, first = np.unique(np.array(owner, np.int64)[row >= 0], return_index=True)
     return word, row[row >= 0][first]

@@ -21,15 +21,15 @@ from negatoscope.metrics.meteor.corpus import Corpus
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
 MODULE_WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])  # exact, stem, synonym, paraphrase
 
-# A row: words of prediction and reference, function words of both; then for each module matched content words of both, matched function
-# words of both; then chunks.
+# A row: words of prediction and reference, function words of both; then for each module matched content words of
+# both, matched function words of both; then chunks.
 COLUMNS = 4 + 4 * len(MODULE_WEIGHTS) + 1
 
 
 def count(matcher: Matcher, hyp: np.ndarray, ref: np.ndarray) -> np.ndarray:
     """(pairs, 21) of texts by their numbers in the corpus.
 
-    A prediction matched whole and in one piece has no chunk, so that it is not punished for one and adds none to a total.
+    A prediction matched whole and in one piece counts no chunk: it is not punished for one and adds none to a total.
     """
     corpus, pairs = matcher.corpus, len(hyp)
     found = matcher.candidates(hyp, ref)

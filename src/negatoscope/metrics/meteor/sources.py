@@ -1,6 +1,7 @@
-"""METEOR's data as it lies in the user's own installation of pycocoevalcap: the paraphrase table beside the jar, word lists inside it.
+"""METEOR's data in the user's own installation of pycocoevalcap: a paraphrase table beside a jar, word lists inside it.
 
-Only the files are read: nothing of that package is imported (its modules start Java), nothing of it is copied into this one.
+Only the files are read: nothing of that package is imported (its modules start Java), nothing of it is copied into
+this one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Sources:
 
     @property
     def checksum(self) -> str:
-        """Eight hex digits over the CRC-32s that the archives carry of what is in them: known without unpacking anything."""
+        """Eight hex digits over the CRC-32s that the archives carry: known without unpacking anything."""
         with self._open_jar() as jar:
             carried = [jar.getinfo(name).CRC.to_bytes(4, "little") for name in _WORD_LISTS]
         with self.paraphrases.open("rb") as packed:
@@ -50,7 +51,8 @@ class Sources:
     def nonbreaking(self) -> dict[str, bool]:
         """Abbreviations that keep their dot; True where only before a number."""
         entries = [line.split() for line in self._lines(_NONBREAKING)]
-        return {entry[0]: entry[1:2] == ["#NUMERIC_ONLY#"] for entry in entries if entry and not entry[0].startswith("#")}
+        entries = [entry for entry in entries if entry and not entry[0].startswith("#")]
+        return {entry[0]: entry[1:2] == ["#NUMERIC_ONLY#"] for entry in entries}
 
     def irregular_forms(self) -> Iterator[tuple[str, str]]:
         """(form, base): ("wolves", "wolf")."""
@@ -66,7 +68,7 @@ class Sources:
             yield lemma, [int(number) for number in numbers.split()]
 
     def paraphrase_blocks(self, block_size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Phrases and, in step with them, their paraphrases, in the file's order. An entry is three lines: probability, phrase, paraphrase."""
+        """Phrases and, in step, their paraphrases. An entry is three lines: probability, phrase, paraphrase."""
         waiting = b""
         try:
             with gzip.open(self.paraphrases) as table:

@@ -1,7 +1,7 @@
 """The English stemmer of Snowball in the version inside METEOR 1.5 (Porter2 as of 2005).
 
-R1 is what follows the first consonant after a vowel, R2 the same within R1. A rule looks only at the longest suffix of its list: if that
-one's condition fails, no shorter one is tried.
+R1 is what follows the first consonant after a vowel, R2 the same within R1. A rule looks only at the longest suffix
+of its list: if that one's condition fails, no shorter one is tried.
 """
 
 from __future__ import annotations
@@ -11,24 +11,29 @@ _NOT_AFTER_SHORT = _VOWELS | frozenset("wxY")
 _BEFORE_LI = frozenset("cdeghkmnrt")
 
 _IRREGULAR = {
-    "skis": "ski", "skies": "sky", "dying": "die", "lying": "lie", "tying": "tie", "idly": "idl", "gently": "gentl", "ugly": "ugli",
-    "early": "earli", "only": "onli", "singly": "singl",
+    "skis": "ski", "skies": "sky", "dying": "die", "lying": "lie", "tying": "tie", "idly": "idl", "gently": "gentl",
+    "ugly": "ugli", "early": "earli", "only": "onli", "singly": "singl",
 } | {same: same for same in ("sky", "news", "howe", "atlas", "cosmos", "bias", "andes")}  # fmt: skip
-_DONE_AFTER_PLURAL = frozenset("inning outing canning herring earring proceed exceed succeed".split())
+_DONE_AFTER_PLURAL = frozenset(("inning", "outing", "canning", "herring", "earring", "proceed", "exceed", "succeed"))
 
 _POSSESSIVES = ("'s'", "'s", "'")
 _PLURALS = ("sses", "ied", "ies", "us", "ss", "s")
 _PAST_AND_ING = ("eedly", "ingly", "edly", "eed", "ing", "ed")
 _DOUBLES = ("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt")
 _STEP_2 = {
-    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "abli": "able", "entli": "ent", "ization": "ize", "izer": "ize",
-    "ation": "ate", "ator": "ate", "alism": "al", "aliti": "al", "alli": "al", "fulness": "ful", "ousness": "ous", "ousli": "ous",
-    "iveness": "ive", "iviti": "ive", "biliti": "ble", "bli": "ble", "fulli": "ful", "lessli": "less", "ogi": "og", "li": "",
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "abli": "able", "entli": "ent",
+    "ization": "ize", "izer": "ize", "ation": "ate", "ator": "ate", "alism": "al", "aliti": "al", "alli": "al",
+    "fulness": "ful", "ousness": "ous", "ousli": "ous", "iveness": "ive", "iviti": "ive", "biliti": "ble",
+    "bli": "ble", "fulli": "ful", "lessli": "less", "ogi": "og", "li": "",
 }  # fmt: skip
 _STEP_3 = {
-    "ational": "ate", "tional": "tion", "alize": "al", "icate": "ic", "iciti": "ic", "ical": "ic", "ative": "", "ful": "", "ness": "",
+    "ational": "ate", "tional": "tion", "alize": "al", "icate": "ic", "iciti": "ic", "ical": "ic",
+    "ative": "", "ful": "", "ness": "",
 }  # fmt: skip
-_STEP_4 = ("ic", "ance", "ence", "able", "ible", "ate", "ive", "ize", "iti", "al", "ism", "ion", "er", "ous", "ant", "ent", "ment", "ement")
+_STEP_4 = (
+    "ic", "ance", "ence", "able", "ible", "ate", "ive", "ize", "iti", "al", "ism", "ion", "er", "ous", "ant", "ent",
+    "ment", "ement",
+)  # fmt: skip
 
 
 def stem(word: str) -> str:
@@ -77,7 +82,7 @@ def _past_vowel_and_consonant(word: str, place: int) -> int:
 
 
 def _ends_short(word: str) -> bool:
-    """A short syllable: consonant, vowel, consonant other than w, x, Y; or a vowel and a consonant that are the whole word."""
+    """A short syllable: consonant, vowel, consonant other than w, x, Y; or vowel and consonant as the whole word."""
     if len(word) > 2 and word[-1] not in _NOT_AFTER_SHORT and word[-2] in _VOWELS and word[-3] not in _VOWELS:
         return True
     return len(word) == 2 and word[-1] not in _VOWELS and word[-2] in _VOWELS

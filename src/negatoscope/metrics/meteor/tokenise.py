@@ -1,7 +1,7 @@
 """METEOR's `-norm`: Moses-like tokenisation of English with quotes, dashes and dots made alike, then lower case.
 
-The rules are applied in the program's order, because later ones see what earlier ones wrote. Each `sub` goes left to right without
-overlap, as Java's `replaceAll` does: "a-b-c" becomes "a b-c".
+The rules are applied in the program's order, because later ones see what earlier ones wrote. Each `sub` goes left to
+right without overlap, as Java's `replaceAll` does: "a-b-c" becomes "a b-c".
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _BROAD_SPACES = re.compile("[\u2000-\u200a\u202f\u205f\u3000\u00a0]")
 def tokenise(text: str, nonbreaking: Mapping[str, bool]) -> list[str]:
     """The lower-case words that METEOR aligns. Line breaks count as spaces.
 
-    `nonbreaking` holds the abbreviations whose dot stays with them; True for those that keep it only before a number ("No. 5").
+    `nonbreaking` holds the abbreviations whose dot stays with them; True for those that keep it only before a number
+    ("No. 5").
     """
     line = _SYMBOL.sub(r" \1 ", f" {text.strip(_UP_TO_SPACE)} ")
     line = _escape_dots(line)
@@ -71,7 +72,7 @@ def _unescape_dots(line: str) -> str:
 
 
 def _split_final_dots(words: list[str], nonbreaking: Mapping[str, bool]) -> list[str]:
-    """Separates the dot that ends a sentence; "U.S." becomes "US", "Dr." stays, and so does a dot before a lower-case word."""
+    """Separates the dot that ends a sentence. "U.S." becomes "US"; "Dr." and dots before a small letter stay."""
     separate: list[str] = []
     for word, following in zip(words, [*words[1:], ""]):
         stem = word[:-1]

@@ -170,7 +170,10 @@ def _enlarged(field: Field, cell: int) -> Field:
     first = at.astype(np.int32)
     t = (at - first)[:, None]
     weights = ((1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1, t**3)
-    return sum((weight * field[first + k] for k, weight in enumerate(weights)), np.float32(0)) / np.float32(6)
+    enlarged = np.zeros((BANK, field.shape[1]), dtype=np.float32)
+    for k, weight in enumerate(weights):
+        enlarged += weight * field[first + k]
+    return enlarged / 6
 
 
 def grain(film: Film, level: int, place: tuple[float, ...]) -> Field:

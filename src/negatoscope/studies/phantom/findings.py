@@ -36,7 +36,11 @@ _COMPANIONS: dict[str, dict[str, float]] = {
     "effusion": {"atelectasis": 2.5, "edema": 2},
     "pneumothorax": {"fracture": 3, "hyperinflation": 1.5},
 }
-_EXCLUDED = {frozenset(("hyperinflation", "edema")), frozenset(("nodule", "mass")), frozenset(("hyperinflation", "cardiomegaly"))}  # fmt: skip
+_EXCLUDED = {
+    frozenset(("hyperinflation", "edema")),
+    frozenset(("hyperinflation", "cardiomegaly")),
+    frozenset(("nodule", "mass")),
+}
 CHRONIC = ("cardiomegaly", "hyperinflation", "nodule", "mass", "pacemaker", "surgical clips")
 ALWAYS_BEDSIDE = ("endotracheal tube", "nasogastric tube")
 
@@ -149,7 +153,7 @@ def _pick(rng: np.random.Generator, **shares: float) -> str:
 def _in_lobe(rng: np.random.Generator, lobe: str, spread: float) -> tuple[str, Place]:
     side, (x, y, z) = LOBES[lobe]
     sign = -1 if side == "right" else 1
-    dx, dy, dz = rng.normal(0, spread, 3).clip(-2 * spread, 2 * spread)
+    dx, dy, dz = (float(shift) for shift in rng.normal(0, spread, 3).clip(-2 * spread, 2 * spread))
     return side, (sign * (x + dx), y + dy, z + 0.7 * dz)
 
 

@@ -143,7 +143,7 @@ def _breasts(film: Film, anatomy: Anatomy, high: float, body: Field) -> None:
     middle, tall = (0.67 + 0.05 * anatomy.breasts) * high, 0.85 * wide
     shade = film.blank()
     for side in (-1, 1):
-        ball(film, 0.56 * side * anatomy.half_width, middle, wide, tall, shade, 0.2 * anatomy.breasts)
+        ball(film, 0.56 * side * anatomy.half_width, middle, wide, tall, shade, 0.15 * anatomy.breasts)
     rows = film.rows(middle - tall, middle + tall)
     body[rows] += shade[rows] * step(film.z[rows] - middle + 0.35 * tall, 1.4 * tall)[:, None]
 

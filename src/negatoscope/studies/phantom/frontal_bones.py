@@ -37,7 +37,7 @@ def rib_height(anatomy: Anatomy, number: float, r: Any, high: float) -> Any:
 
 
 def _ribs(view: FrontalView) -> Field:
-    """Each set of ribs is one family of curves. Told in rib numbers, the height within it gives the rib and its rims."""
+    """Each set of ribs is one family of curves; height told in rib numbers gives the rib and its rims."""
     film, (spacing, fall, thick) = view.film, view.anatomy.ribs
     r = view.away * (1 / (view.outer + 4))[:, None]
     z = film.z[:, None] + view.tilt * film.u[None]

@@ -8,6 +8,7 @@ seed whenever one of its studies is asked for.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Plan:
 
     @property
     def truth(self) -> dict[str, Any]:
-        """What was drawn, as plain values: findings with side, size, severity and place, and how each view was taken."""
+        """What was drawn, as plain values: findings with side, size and place, and how each view was taken."""
         return {
             "findings": [asdict(finding) for finding in self.findings],
             "poses": {view: asdict(pose) for view, pose in self.poses.items()},
@@ -55,7 +56,7 @@ def plan_study(seed: int, index: int, settings: PhantomSettings) -> Plan:
     if index < 0:
         raise WrongUse(f"no phantom study {index}", where="index", remedy="numbers start at 0")
     block, place = divmod(index, _BLOCK)
-    patient, visit = _patients_of_block(seed, block, settings)[place]
+    patient, visit = _patients_of_block(seed, block, settings.returning)[place]
     person = np.random.default_rng([_PATIENT, seed, block, patient])
     anatomy = draw_anatomy(person)
     findings = _findings(person, seed, (block, patient), visit, settings)
@@ -78,13 +79,14 @@ def plan_study(seed: int, index: int, settings: PhantomSettings) -> Plan:
     )
 
 
-def _patients_of_block(seed: int, block: int, settings: PhantomSettings) -> list[tuple[int, int]]:
+@lru_cache(maxsize=16)
+def _patients_of_block(seed: int, block: int, returning: float) -> tuple[tuple[int, int], ...]:
     """(patient, visit) of each of the block's studies; visits of a patient in rising order."""
     rng = np.random.default_rng([_SHARING, seed, block])
     owners: list[int] = []
     patient = 0
     while len(owners) < _BLOCK:
-        studies = 1 if rng.random() >= settings.returning else 2 if rng.random() < 0.7 else 3
+        studies = 1 if rng.random() >= returning else 2 if rng.random() < 0.7 else 3
         owners += [patient] * min(studies, _BLOCK - len(owners))
         patient += 1
     seen: dict[int, int] = {}
@@ -92,7 +94,7 @@ def _patients_of_block(seed: int, block: int, settings: PhantomSettings) -> list
     for owner in (owners[k] for k in rng.permutation(_BLOCK)):
         shared.append((owner, seen.get(owner, 0)))
         seen[owner] = seen.get(owner, 0) + 1
-    return shared
+    return tuple(shared)
 
 
 def _findings(

@@ -36,7 +36,12 @@ class DrawnStudy:
     sentences: tuple[Sentence, ...]
     labels: dict[str, int]
     tags: tuple[str, ...]
-    truth: dict[str, Any]
+    plan: Plan
+
+    @property
+    def truth(self) -> dict[str, Any]:
+        """What was drawn, as plain values: findings with side, size and place, and how each view was taken."""
+        return self.plan.truth
 
 
 def draw_study(seed: int, index: int, settings: PhantomSettings | None = None) -> DrawnStudy:
@@ -54,7 +59,18 @@ def draw_plan(plan: Plan, settings: PhantomSettings) -> DrawnStudy:
         for finding, mask in of_view.items():
             masks[finding][name] = mask
     report = plan.report
-    return DrawnStudy(plan.id, plan.patient, views, masks, report.findings, report.sections, report.sentences, report.labels, report.tags, plan.truth)  # fmt: skip
+    return DrawnStudy(
+        id=plan.id,
+        patient=plan.patient,
+        views=views,
+        masks=masks,
+        report=report.findings,
+        sections=report.sections,
+        sentences=report.sentences,
+        labels=report.labels,
+        tags=report.tags,
+        plan=plan,
+    )
 
 
 def phantom_studies(settings: PhantomSettings, processes: int = 2, watch: Watch = quiet) -> Iterator[DrawnStudy]:

@@ -32,7 +32,7 @@ class View:
     lung: Field
     """Path through the lungs, about 1 where it is longest, before heart and disease took from it."""
     air: Field
-    """What is left of it. A filled lung loses its borders to its neighbour, as radiographs have it (silhouette sign)."""
+    """What is left of it. Where it goes, so do the lung's borders with its neighbours (the silhouette sign)."""
     extra: Field = field(init=False)
     """Attenuation on top: devices, nodules, thin lines."""
     filled: Field = field(init=False)

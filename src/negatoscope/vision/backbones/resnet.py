@@ -80,7 +80,9 @@ class ResNet(Backbone):
         self.conv1, self.bn1 = _conv(3, narrowest, 7, 2), nn.BatchNorm2d(narrowest)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, padding=1)
-        self.widths = tuple(narrow * block.widening for narrow in (narrowest, 2 * narrowest, 4 * narrowest, 8 * narrowest))
+        self.widths = tuple(
+            narrow * block.widening for narrow in (narrowest, 2 * narrowest, 4 * narrowest, 8 * narrowest)
+        )
         inner = narrowest
         for number, (depth, outer) in enumerate(zip(depths, self.widths), start=1):
             blocks = []

@@ -122,7 +122,7 @@ def view_doubts(
     learned_from = labelled if len(labelled) <= most else rng.choice(labelled, most, replace=False)
     told = np.zeros(len(small))
     for held_out in range(5):
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=500))
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
         rows = learned_from[fold[learned_from] != held_out]
         model.fit(_features(small[rows], aspects[rows]), lateral[rows])
         ask = np.flatnonzero(fold == held_out)

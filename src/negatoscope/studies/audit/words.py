@@ -10,7 +10,7 @@ _DAMAGE = {
     "UTF-8 read as Latin-1": re.compile("[ÃÂÐÑ][\u0080-\u00bf]|â€|ï»¿"),
     "control characters": re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"),
     "markup": re.compile(r"&(?:amp|lt|gt|quot|nbsp|#\d+);|</?(?:p|br|b|i|div|span|text|abstracttext)\b[^>]*>", re.I),
-    "escape sequences": re.compile(r"\\[nrt]\b|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"),
+    "escape sequences": re.compile(r"\\[nrt]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"),
 }
 _WORD = re.compile(r"[^\W\d_]+")
 _BLANKED = re.compile(r"\bX{3,}\b|_{3,}|\[\*\*.*?\*\*\]")

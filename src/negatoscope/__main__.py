@@ -1,0 +1,3 @@
+from negatoscope.cli import main
+
+main()

@@ -1,0 +1,137 @@
+"""`negatoscope evaluate`: predictions against references, every figure with the line that says how it was made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from negatoscope.cli.options import Json, print_json
+
+if TYPE_CHECKING:
+    from negatoscope.metrics.evaluate import Evaluation
+
+
+def evaluate(
+    predictions: Annotated[
+        Path,
+        typer.Argument(metavar="PREDICTIONS", help="JSONL (id, report), CSV, JSON or lines of text; see --form."),
+    ],
+    references: Annotated[
+        Path, typer.Argument(metavar="REFERENCES", help="In any of the same forms, or R2Gen's annotation.json.")
+    ],
+    protocol: Annotated[
+        str, typer.Option(help="full: whole reports. r2gen: cleaned, cut, rare words unknown.")
+    ] = "full",
+    vocabulary: Annotated[
+        str | None, typer.Option(help="For r2gen: iu-xray, a run folder, a checkpoint, or a JSON file of words.")
+    ] = None,
+    max_words: Annotated[int | None, typer.Option(help="For r2gen: cut here, not where the vocabulary says.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="spaces or ptb; full takes ptb, r2gen spaces if not said.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Comma between names: bleu,meteor,rouge,cider,... All that can be had if not said."),
+    ] = None,
+    train: Annotated[Path | None, typer.Option(help="Training reports: tells what share was copied from them.")] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            help="How PREDICTIONS is written: jsonl, csv, chexpert, chexbert, rexrank, lines, json, annotation."
+        ),
+    ] = "auto",
+    references_form: Annotated[str, typer.Option(help="How REFERENCES is written.")] = "auto",
+    split: Annotated[str, typer.Option(help="Which split of an annotation.json.")] = "test",
+    missing: Annotated[
+        str, typer.Option(help="A reference without a prediction: error, or empty (a report without words).")
+    ] = "error",
+    unasked: Annotated[str, typer.Option(help="A prediction without a reference: error, or leave-out.")] = "error",
+    against: Annotated[
+        Path | None, typer.Option(help="An earlier --out file: shows the differences beside it.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write the JSON object here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Score anybody's generated reports: language metrics, diversity, lengths, clinical figures.
+
+    Examples:
+
+        negatoscope evaluate predictions.jsonl references.jsonl
+
+        negatoscope evaluate res.csv gts.csv --protocol r2gen --vocabulary iu-xray
+
+        negatoscope evaluate mine.jsonl annotation.json --split test --train annotation.json --json
+    """
+    from negatoscope.cli.progress import watch_on
+    from negatoscope.metrics.evaluate import evaluate, read_earlier
+    from negatoscope.metrics.protocol import protocol_named
+    from negatoscope.whole_files import write_json
+
+    done = evaluate(
+        predictions,
+        references,
+        protocol=protocol_named(protocol, vocabulary=vocabulary, tokens=tokens, max_words=max_words),
+        metrics=None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()],
+        training=train,
+        form=form,
+        references_form=references_form,
+        split=split,
+        missing=missing,
+        unasked=unasked,
+        watch=watch_on(silent=as_json),
+    )
+    earlier = None if against is None else read_earlier(against, done)
+    if out is not None:
+        write_json(out, done.as_json())
+    if as_json:
+        print_json(done.as_json() | ({} if earlier is None else {"earlier": earlier}))
+    else:
+        _show(done, earlier)
+
+
+def _show(done: Evaluation, earlier: dict[str, float] | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(soft_wrap=True)
+    for role, source in done.sources.items():
+        console.print(
+            f"{role}: {source.path}, {source.reports:,} reports, read as {source.form}", style="dim", highlight=False
+        )
+    table = Table("figure", title=f"{done.n:,} studies scored{_counted(done)}", title_justify="left")
+    table.add_column("value", justify="right")
+    if earlier is not None:
+        table.add_column("earlier", justify="right")
+        table.add_column("difference", justify="right")
+    metric = None
+    for figure, value in done.figures.items():
+        if metric not in (None, done.metric_of[figure]):
+            table.add_section()
+        metric = done.metric_of[figure]
+        row = [figure, _digits(figure, value)]
+        if earlier is not None:
+            before = earlier.get(figure)
+            row += ["", ""] if before is None else [_digits(figure, before), f"{value - before:+.4f}"]
+        table.add_row(*row)
+    console.print(table)
+    for name, why in done.left_out.items():
+        console.print(f"left out: {name} ({why})", style="yellow", highlight=False)
+    console.print(f"signature: {done.signature}", style="dim", highlight=False)
+
+
+def _counted(done: Evaluation) -> str:
+    """What was scored without a word in it, or not scored: never silently."""
+    counts = {
+        "missing predictions, scored as empty": len(done.pairs.missing),
+        "empty predictions": len(done.pairs.empty),
+        "empty references": len(done.pairs.empty_references),
+        "predictions without a reference, left out": len(done.pairs.unasked),
+    }
+    by = ", paired by position" if done.pairs.by == "position" else ""
+    return by + "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+
+
+def _digits(figure: str, value: float) -> str:
+    if figure.startswith("distinct reports"):
+        return f"{value:,.0f}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"
