@@ -33,7 +33,7 @@ FRAMES = (
     "{Size} opacity in the {side} {zone} may represent atelectasis versus pneumonia in the proper clinical setting.",
     "The endotracheal tube terminates {n} cm above the carina, and the {side} picc line tip is in the mid SVC.",
     "There is no focal consolidation, pleural effusion, or pneumothorax.",
-    "The heart is {size}ly enlarged, and the mediastinal contours are stable.",
+    "There is {size} cardiomegaly, and the mediastinal contours are stable.",
     "Cardiac and mediastinal silhouettes are unremarkable.",
     "{Size} pulmonary vascular congestion with {size} interstitial edema, {little} changed since ___ at {n}:{n}.",
     "Linear {side} {zone} opacities, likely atelectasis, though infection cannot be excluded.",

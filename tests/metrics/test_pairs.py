@@ -67,7 +67,10 @@ def test_the_hash_is_of_the_references_and_not_of_their_order_or_file() -> None:
     said = reports({"a": "x", "b": "y", "c": "z"})
     other_order = reports({"c": "", "b": "two", "a": "one"}, name="other.csv")
     assert pair(said, REFERENCES).references_hash == pair(said, other_order).references_hash
-    assert pair(said, REFERENCES).references_hash != pair(said, reports({"a": "one", "b": "two", "c": "."})).references_hash
+    assert (
+        pair(said, REFERENCES).references_hash
+        != pair(said, reports({"a": "one", "b": "two", "c": "."})).references_hash
+    )
 
 
 def test_a_part_of_the_studies() -> None:

@@ -31,7 +31,11 @@ def test_a_model_that_wrote_cleaned_words_is_taken_at_its_word() -> None:
 
 def test_full_neither_cuts_nor_replaces() -> None:
     report = "The HEART is hyperinflated, T12-L1. " + "lungs " * 200
-    assert protocol_named("full").words([report], "reference")[0].startswith("the heart is hyperinflated t12-l1 lungs lungs")
+    assert (
+        protocol_named("full")
+        .words([report], "reference")[0]
+        .startswith("the heart is hyperinflated t12-l1 lungs lungs")
+    )
     plain = protocol_named("full", tokens="spaces").words([report], "reference")[0]
     assert plain.startswith("the heart is hyperinflated, t12-l1. lungs")
     assert len(plain.split()) == 205
@@ -77,7 +81,7 @@ def test_what_does_not_fit_together(tmp_path: Path) -> None:
         protocol_named("full", vocabulary="iu-xray")
     with pytest.raises(WrongUse, match="no tokenisation 'java'"):
         protocol_named("full", tokens="java")
-    with pytest.raises(WrongUse, match="no vocabulary 'iu-xary'.*did you mean 'iu-xray'"):
+    with pytest.raises(WrongUse, match=r"no vocabulary 'iu-xary'.*did you mean 'iu-xray'"):
         protocol_named("r2gen", vocabulary="iu-xary")
     with pytest.raises(BadInput, match="no vocabulary in this folder"):
         protocol_named("r2gen", vocabulary=tmp_path)

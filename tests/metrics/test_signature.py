@@ -11,7 +11,9 @@ ONE = Signature("full", "ptb", (("bleu", "1"), ("cider", "2")), 590, "abc")
 
 
 def test_it_is_one_line_of_names_and_values() -> None:
-    assert str(ONE).startswith("protocol:full|tokens:ptb|metrics:bleu=1,cider=2|n:590|references:abc|labels:none|negatoscope:")
+    assert str(ONE).startswith(
+        "protocol:full|tokens:ptb|metrics:bleu=1,cider=2|n:590|references:abc|labels:none|negatoscope:"
+    )
     assert "metrics:cider=2|" in str(ONE.of("cider"))
 
 

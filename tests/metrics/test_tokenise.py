@@ -1,4 +1,5 @@
-"""The Penn Treebank words beside the Java program's: by its rules one by one, and on real and made-up reports through the jar."""
+"""The Penn Treebank words beside the Java program's: by its rules one by one, and on real and made-up reports through
+the jar."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from negatoscope.metrics.tokenise import PUNCTUATION, ptb_tokens, ptb_words
         ("1. Heart. 2. Lungs", "1 . heart . 2 . lungs"),
         ("2 1/2 cm and 1-1/2 in.", "2\u00a01/2 cm and 1-1/2 in ."),
         ("(left) [x] {y} <5 >6 5%", "-lrb- left -rrb- -lsb- x -rsb- -lcb- y -rcb- < 5 > 6 5 %"),
-        ('"normal" and \'clear\'', "`` normal '' and ` clear '"),
+        ("\"normal\" and 'clear'", "`` normal '' and ` clear '"),
         ("iv''s", "iv '' s"),
         ("Dr. Smith vs. the U.S. of", "dr. smith vs. the u.s. of"),
         ("fig. 5 fig. a No. 5 no. the", "fig. 5 fig . a no. 5 no . the"),
@@ -47,7 +48,15 @@ def test_rules(text: str, tokens: str) -> None:
 
 
 def test_punctuation_goes_but_brackets_stay_as_they_do_there() -> None:
-    assert ptb_words("Heart (large), no: effusion... \"x\"?") == ["heart", "-lrb-", "large", "-rrb-", "no", "effusion", "x"]
+    assert ptb_words('Heart (large), no: effusion... "x"?') == [
+        "heart",
+        "-lrb-",
+        "large",
+        "-rrb-",
+        "no",
+        "effusion",
+        "x",
+    ]
     assert "-LRB-" in PUNCTUATION
 
 
@@ -56,17 +65,27 @@ def test_punctuation_goes_but_brackets_stay_as_they_do_there() -> None:
 
 @pytest.fixture(scope="session")
 def java(tmp_path_factory):
-    """lines -> tokens of each line, by one call of Stanford's program. An empty line and one that holds only ';' part the lines,
-    because it lets an abbreviation at the end of a line see the next one."""
+    """lines -> tokens of each line, by one call of Stanford's program. An empty line and one that holds only ';' part
+    the lines, because it lets an abbreviation at the end of a line see the next one."""
     spec = find_spec("pycocoevalcap")
     if shutil.which("java") is None or spec is None or not spec.submodule_search_locations:
-        pytest.skip("needs Java (Debian: default-jre-headless) and pycocoevalcap: the tokeniser was NOT compared with Stanford's")
+        pytest.skip(
+            "needs Java (default-jre-headless) and pycocoevalcap: the tokeniser was NOT compared with Stanford's"
+        )
     jar = Path(next(iter(spec.submodule_search_locations))) / "tokenizer" / "stanford-corenlp-3.4.1.jar"
 
     def tokenise(lines: list[str]) -> list[str]:
         path = tmp_path_factory.mktemp("ptb") / "lines.txt"
         path.write_text("".join(f"{line}\n\n;\n" for line in lines), encoding="utf-8", newline="")
-        command = ["java", "-cp", str(jar), "edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-lowerCase", str(path)]
+        command = [
+            "java",
+            "-cp",
+            str(jar),
+            "edu.stanford.nlp.process.PTBTokenizer",
+            "-preserveLines",
+            "-lowerCase",
+            str(path),
+        ]
         out = subprocess.run(command, capture_output=True, check=True, timeout=300).stdout.decode("utf-8")
         return [line.rstrip() for line in out.split("\n")[::3][: len(lines)]]
 
@@ -86,10 +105,15 @@ def test_every_real_report_comes_apart_as_there(java, shared) -> None:
     assert differing(lines, java(lines)) == []
 
 
+WORDS = (
+    "the heart Lungs XXXX effusion. T12 size, Dr. etc. fig. No. p.m. A.P. U.S. e.g. ca. a. I. Inc. St. 5cm L1-2 12 2.5 "
+    "1/2 345"
+)
+MARKS = "/ - -- . .. ... , ; : ' \" ( ) [ ] % + = < > & # * _ ? ! 's n't ° × – ’ “ ” ½ ² é ≥ … \\ @ $ ~ ` \t \u00a0"
+
+
 def made_up(rng: random.Random) -> str:
-    words = "the heart Lungs XXXX effusion. T12 size, Dr. etc. fig. No. p.m. A.P. U.S. e.g. ca. a. I. Inc. St. 5cm L1-2 12 2.5 1/2 345"
-    marks = "/ - -- . .. ... , ; : ' \" ( ) [ ] % + = < > & # * _ ? ! 's n't ° × – ’ “ ” ½ ² é ≥ … \\ @ $ ~ ` \t \u00a0"
-    pieces = words.split(" ") + words.split(" ") + marks.split(" ") + [" "] * 20 + list("abcxyzIATSE")
+    pieces = [*WORDS.split(), *WORDS.split(), *MARKS.split(" "), *[" "] * 20, *"abcxyzIATSE"]
     return "".join(rng.choice(pieces) + rng.choice(("", "", " ")) for _ in range(rng.randint(1, 9)))
 
 

@@ -122,11 +122,9 @@ def test_the_heart_points_to_the_patients_left_which_is_right_in_the_picture():
     assert columns.max() - 63.5 > 1.25 * (63.5 - columns.min())
 
 
-@pytest.mark.parametrize("name", FINDINGS)
+@pytest.mark.parametrize("name", [name for name in FINDINGS if name not in ("cardiomegaly", "hyperinflation")])
 def test_a_finding_changes_the_picture_inside_its_mask(name):
-    """Against the same patient without it, the change is larger inside the mask than elsewhere."""
-    if name in ("cardiomegaly", "hyperinflation"):
-        pytest.skip("the whole chest takes another shape; see the tests below")
+    """Against the same patient without it. (The two left out reshape the whole chest: tested below.)"""
     seen = 0
     for index in range(6):
         study = draw_study(11, index, only(name))

@@ -120,9 +120,7 @@ class BertScore:
 
     def rows(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> np.ndarray:
         """(n, 2)"""
-        return _against_best(
-            predictions, references, self._f
-        )
+        return _against_best(predictions, references, self._f)
 
     def _f(self, said: list[str], asked: list[str]) -> list[Any]:
         return [self._scorer.score(cands=said, refs=asked)[2]]
@@ -138,7 +136,9 @@ def _against_best(
 ) -> np.ndarray:
     """(n, k + 1): each of k scores of the best reference, and 1."""
     flat, study = flatten(references)
-    scores = np.stack([np.asarray(of_one, float) for of_one in score([predictions[int(s)] for s in study], flat)], axis=1)
+    scores = np.stack(
+        [np.asarray(of_one, float) for of_one in score([predictions[int(s)] for s in study], flat)], axis=1
+    )
     best = np.full((len(predictions), scores.shape[1]), -np.inf)
     np.maximum.at(best, study, scores)
     return np.column_stack([best, np.ones(len(predictions))])

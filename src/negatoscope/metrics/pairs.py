@@ -119,7 +119,7 @@ def _by_position(predictions: Reports, references: Reports) -> Pairs:
     if len(predictions) != len(references):
         without = predictions if predictions.numbered else references
         raise BadInput(
-            f"{len(predictions)} predictions, {len(references)} references, and {without.path} has no ids to pair them by",
+            f"{len(predictions)} predictions, {len(references)} references, and {without.path} has no ids to pair by",
             where=predictions.path,
             remedy="give both files ids, or the same number of reports in the same order",
         )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from negatoscope.errors import BadInput, WrongUse, nearest_names
-from negatoscope.metrics.forms import Role
+from negatoscope.metrics.form_readers import Role
 from negatoscope.text.words import UNKNOWN, Cleaning, Vocabulary, cleaning_named
 
 Tokens = Literal["spaces", "ptb"]

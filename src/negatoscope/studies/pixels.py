@@ -126,7 +126,7 @@ class Pixels:
     def sha256(self) -> str:
         """Of the grey values and their shape: the same picture in two files, even of two formats, has the same."""
         told = hashlib.sha256(f"{self.grey.dtype.name} {self.height} {self.width}\n".encode())
-        told.update(np.ascontiguousarray(self.grey, dtype=self.grey.dtype.newbyteorder("<")))
+        told.update(np.ascontiguousarray(self.grey, dtype=self.grey.dtype.newbyteorder("<")).data)
         return told.hexdigest()
 
 
@@ -180,12 +180,12 @@ def shown(pixels: Pixels, bits: int, window: Window | None = None) -> np.ndarray
     counted = _what_counts(pixels)
     ways = (window,) if window is not None else pixels.shown_by
     if not ways and pixels.bits == bits == 8:
-        return pixels.grey
+        return pixels.grey.copy()
     for way in ways:
         table = _table(pixels, way)
         if window is not None or not counted.size or np.ptp(counted) == 0:
             break
-        if np.ptp(table[counted.min() : counted.max() + 1]) >= 1 / 255:
+        if np.ptp(table[int(counted.min()) : int(counted.max()) + 1]) >= 1 / 255:
             break
     else:
         if pixels.bits <= 8:

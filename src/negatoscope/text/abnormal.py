@@ -1,15 +1,15 @@
-"""Does a sentence of a report tell of something abnormal? A linear model in NumPy: tens of thousands of sentences a second.
+"""Does a sentence of a report tell of something abnormal? A linear model in NumPy, no download.
 
 Two views of a sentence, each of unit length, add up to one logit:
 
-- its word order: hashed runs of one to four words, pairs with a gap, and each word with whether it stands under a denial;
+- its word order: hashed runs of one to four words, pairs with a gap, and each word with whether it is under a denial;
 - its spelling: the hashed character n-grams of every word, so that a word never seen still says something.
 
 With o the F order features of a sentence and p its G character n-grams,
 
     logit = sum_i order[o_i] / sqrt(F) + sum_j pieces[p_j] / sqrt(G) + bias
 
-Trained by `negatoscope.text.abnormal_training`, which says how; the weights in `data/abnormal.safetensors` come from it.
+Trained by `negatoscope.text.abnormal_training`, which says how and made the weights in `data/abnormal.safetensors`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ FORMAT = "negatoscope abnormal sentences 1"
 LONGEST = 512
 """Words of a sentence that are read; what follows is ignored."""
 
-# Numbers whole ("1.5"), letters with their digits ("T11"), names that MIMIC-CXR hid ("___"). Commas, hyphens, slashes and full
-# stops part words and say nothing: corpora differ in whether they keep them.
+# Numbers whole ("1.5"), letters with their digits ("T11"), names that MIMIC-CXR hid ("___"). Commas, hyphens, slashes
+# and full stops part words and say nothing: corpora differ in whether they keep them.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|_{2,}|[^\W_]+|[;:?]")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _HIDDEN = re.compile(r"x{3,}|_{2,}")
 
 # What opens a scope in which findings are denied, and what closes it again.
-DENIALS = frozenset(
-    "no not nor none without never negative absent absence free unremarkable cleared resolved resolution denies "
-    "neither rather excluded".split()
-)
-TURNS = frozenset("but however although though except aside apart otherwise with which ; : ? <s> </s>".split())
+_DENIALS = """no not nor none without never negative absent absence free unremarkable cleared resolved resolution denies
+neither rather excluded"""
+_TURNS = "but however although though except aside apart otherwise with which ; : ? <s> </s>"
+DENIALS, TURNS = frozenset(_DENIALS.split()), frozenset(_TURNS.split())
 START, END = "<s>", "</s>"
 
 _PIECES = (2, 3, 4, 5, 6)  # lengths of the character n-grams
@@ -78,7 +77,10 @@ def normal_form(word: str) -> str:
 
 
 class Lexicon(dict[str, int]):
-    """What is known of each distinct spelling before any weight: hash, cue, character n-grams. Looking a word up adds it."""
+    """What is known of each distinct spelling before any weight: hash, cue, character n-grams.
+
+    Looking a word up adds it.
+    """
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -87,7 +89,8 @@ class Lexicon(dict[str, int]):
         self.cues: list[int] = []
         """1 where the word denies, 2 where it turns, else 0."""
         self.pieces: list[NDArray[np.int64]] = []
-        self[START], self[END]  # the marks take rows 0 and 1
+        for mark in (START, END):  # rows 0 and 1
+            self.__missing__(mark)
 
     def __missing__(self, spelling: str) -> int:
         word = normal_form(spelling)

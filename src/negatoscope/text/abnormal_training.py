@@ -1,10 +1,10 @@
 """How the classifier of abnormal sentences is trained: one seeded run, from labelled reports to a calibrated file.
 
-The labels are noisy: identical sentences carry both, and in some reports they have slid by a sentence. Everything is therefore
-decided on scores of reports that a model never saw, and on the training reports alone:
+The labels are noisy: identical sentences carry both, and in some reports they have slid by a sentence. Everything is
+therefore decided on scores of reports that a model never saw, and on the training reports alone:
 
 1. training reports are parted into folds, and each fold is scored by a model of the others;
-2. those scores give the calibration and the threshold (the middle of the range that is within one part in a thousand of the best F1);
+2. those scores give the calibration, and the threshold: the middle of the range whose F1 is within 0.001 of the best;
 3. the model that ships is fitted to all training reports.
 
 Nothing of the development reports is used but to print how well it does.
@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +49,21 @@ class LabelledReport:
     """True: abnormal."""
 
 
+class Figure(NamedTuple):
+    """With its 95 % interval: reports drawn with replacement, 1,000 times."""
+
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Figures:
-    """With 95 % intervals: reports drawn with replacement, 1,000 times."""
+    """How well abnormal sentences were told."""
 
-    f1: float
-    precision: float
-    recall: float
-    f1_interval: tuple[float, float]
-    precision_interval: tuple[float, float]
-    recall_interval: tuple[float, float]
+    f1: Figure
+    precision: Figure
+    recall: Figure
     sentences: int
     abnormal: int
     errors: int
@@ -66,7 +71,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Trained:
-    model: AbnormalSentences
+    """How well a run did, and the threshold it chose."""
+
+    threshold: float
     held_out: Figures
     """Training reports, each scored by a model that saw none of its fold."""
     held_out_unseen: Figures
@@ -80,7 +87,7 @@ class Trained:
             "held_out_unseen": asdict(self.held_out_unseen),
             "dev": asdict(self.dev) if self.dev else None,
             "noise": self.noise,
-            "threshold": self.model.threshold,
+            "threshold": self.threshold,
         }
 
 
@@ -101,7 +108,9 @@ def read_reports(path: Path | str) -> list[LabelledReport]:
             row = json.loads(line)
             report = LabelledReport(str(row["id"]), tuple(row["sents"]), tuple(row["labels"]))
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"not a labelled report ({error!r})", where=where, remedy='expected {"id", "sents", "labels"}') from error
+            raise BadInput(
+                f"not a labelled report ({error!r})", where=where, remedy='expected {"id", "sents", "labels"}'
+            ) from error
         if len(report.sentences) != len(report.labels):
             raise BadInput(f"{len(report.sentences)} sentences with {len(report.labels)} labels", where=where)
         if not all(isinstance(s, str) for s in report.sentences) or not all(isinstance(y, bool) for y in report.labels):
@@ -113,24 +122,24 @@ def read_reports(path: Path | str) -> list[LabelledReport]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """Reports as one row a sentence (n rows)."""
 
     sentences: list[str]
     labels: NDArray[np.bool_]
     report: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, reports: Sequence[LabelledReport]) -> _Rows:
-        return cls(
-            [sentence for report in reports for sentence in report.sentences],
-            np.array([label for report in reports for label in report.labels], np.bool_),
-            np.repeat(np.arange(len(reports)), [len(report.sentences) for report in reports]),
-        )
+
+def as_rows(reports: Sequence[LabelledReport]) -> Rows:
+    return Rows(
+        [sentence for report in reports for sentence in report.sentences],
+        np.array([label for report in reports for label in report.labels], np.bool_),
+        np.repeat(np.arange(len(reports)), [len(report.sentences) for report in reports]),
+    )
 
 
 def design(sentences: Sequence[str], shape: Shape) -> csr_matrix:
-    """(n, 2 ** order_bits + 2 ** piece_bits): both views of every sentence, each of unit length where no feature repeats."""
+    """(n, 2 ** order_bits + 2 ** piece_bits): both views of every sentence, of unit length where no feature repeats."""
     from scipy.sparse import csr_matrix, diags, hstack
 
     lexicon = Lexicon(shape)
@@ -154,18 +163,18 @@ def fit(sentences: Sequence[str], labels: NDArray[np.bool_], recipe: Recipe) -> 
 
     solver = LogisticRegression(C=recipe.freedom, solver="liblinear", max_iter=300, random_state=recipe.seed)
     solver.fit(design(sentences, recipe.shape), labels)
-    weights = solver.coef_[0].astype(np.float16).astype(np.float32)
-    parts = np.split(weights, [1 << recipe.shape.order_bits])
-    return AbnormalSentences(recipe.shape, *parts, bias=float(solver.intercept_[0]))
+    weights = np.asarray(solver.coef_)[0].astype(np.float16).astype(np.float32)
+    order, pieces = np.split(weights, [1 << recipe.shape.order_bits])
+    return AbnormalSentences(recipe.shape, order, pieces, float(np.asarray(solver.intercept_)[0]))
 
 
 def train(
     train_path: Path | str, dev_path: Path | str | None, recipe: Recipe | None = None, *, watch: Watch = quiet
-) -> Trained:
+) -> tuple[AbnormalSentences, Trained]:
     """The whole run of the module's docstring. Raises BadInput where a file cannot be used."""
     recipe = recipe or Recipe()
     reports = read_reports(train_path)
-    rows = _Rows.of(reports)
+    rows = as_rows(reports)
     logits, unseen = _held_out_logits(rows, len(reports), recipe, watch)
     slope, shift = calibrate(logits, rows.labels)
     probability = 1.0 / (1.0 + np.exp(-(slope * logits + shift)))
@@ -173,23 +182,23 @@ def train(
     said = probability >= threshold
     model = fit(rows.sentences, rows.labels, recipe)
     model.slope, model.shift, model.threshold = slope, shift, threshold
-    dev = _Rows.of(read_reports(dev_path)) if dev_path else None
+    dev = as_rows(read_reports(dev_path)) if dev_path else None
     noise = label_noise(rows.sentences, rows.labels)
     trained = Trained(
-        model,
+        threshold,
         figures(rows.labels, said, rows.report, recipe.seed),
         figures(rows.labels[unseen], said[unseen], rows.report[unseen], recipe.seed),
         figures(dev.labels, model.abnormal(dev.sentences), dev.report, recipe.seed) if dev else None,
         noise,
     )
-    model.about.update(recipe=recipe.model_dump(mode="json"), **{k: v for k, v in trained.as_json().items() if k != "threshold"})
-    return trained
+    model.about.update(recipe=recipe.model_dump(mode="json"), **trained.as_json())
+    return model, trained
 
 
 def _held_out_logits(
-    rows: _Rows, reports: int, recipe: Recipe, watch: Watch
+    rows: Rows, reports: int, recipe: Recipe, watch: Watch
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """(n,) logits from models that saw no report of the row's fold; (n,) whether the sentence stands in none they saw."""
+    """(n,) logits from models that saw no report of the row's fold; (n,) whether they never saw the sentence either."""
     folds = min(recipe.folds, reports)
     if folds < 2:
         raise BadInput("one report cannot be parted into folds", remedy="train on more reports")
@@ -224,26 +233,29 @@ def calibrate(logits: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[f
 
 
 def best_threshold(labels: NDArray[np.bool_], probability: NDArray[np.float64]) -> float:
-    """The middle of the thresholds whose F1 is within a thousandth of the best: the peak itself is an accident of noise."""
+    """The middle of the thresholds whose F1 is within 0.001 of the best: the peak itself is an accident of noise."""
     tried = np.linspace(0.2, 0.8, 121)
     reached = np.array([_counts(labels, probability >= threshold)[0] for threshold in tried])
     return round(float(np.mean(tried[reached >= reached.max() - 0.001])), 3)
 
 
 def figures(labels: NDArray[np.bool_], said: NDArray[np.bool_], report: NDArray[np.int64], seed: int) -> Figures:
-    """F1, precision and recall of the abnormal sentences, with intervals that respect that a report's sentences go together."""
+    """F1, precision and recall of the abnormal sentences; for the intervals whole reports are drawn."""
     point = _counts(labels, said)
     _, number = np.unique(report, return_inverse=True)
     reports = number.max() + 1 if len(number) else 0
-    right, wrong, missed = (np.bincount(number, part, reports) for part in (labels & said, ~labels & said, labels & ~said))
+    right, wrong, missed = (
+        np.bincount(number, part, reports) for part in (labels & said, ~labels & said, labels & ~said)
+    )
     drawn = np.random.default_rng(seed).integers(0, max(reports, 1), (1000, reports))
     tp, fp, fn = (part[drawn].sum(1) for part in (right, wrong, missed))
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = np.nan_to_num([2 * tp / (2 * tp + fp + fn), tp / (tp + fp), tp / (tp + fn)])
     low, high = np.percentile(draws, [2.5, 97.5], axis=1).round(4)
-    between = [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
-    f1, precision, recall = (round(value, 4) for value in point)
-    return Figures(f1, precision, recall, *between, len(labels), int(labels.sum()), int((labels != said).sum()))
+    f1, precision, recall = (
+        Figure(round(value, 4), float(least), float(most)) for value, least, most in zip(point, low, high, strict=True)
+    )
+    return Figures(f1, precision, recall, len(labels), int(labels.sum()), int((labels != said).sum()))
 
 
 def _counts(labels: NDArray[np.bool_], said: NDArray[np.bool_]) -> tuple[float, float, float]:

@@ -41,7 +41,10 @@ class Alignments:
 
 @dataclass(frozen=True)
 class _Options:
-    """What a path may do at each event (a place of a reference): take a match that starts there or leave it out."""
+    """What a path may do at each event (a place of a reference): take a match that starts there or leave it out.
+
+    The last row stands for a path that stays as it is, in the midst of a match of several words.
+    """
 
     first: np.ndarray
     """(events + 1,) where each event's options begin."""
@@ -55,7 +58,7 @@ class _Options:
     hyp_end: np.ndarray
     ref_end: np.ndarray
     block: np.ndarray
-    """The words it uses are bits of the 64-bit blocks `block` and `block + 1` of the prediction's words."""
+    """The contested words it uses are bits `low` of this block of 64, and bits `high` of the next."""
     low: np.ndarray
     high: np.ndarray
 
@@ -65,6 +68,8 @@ class _Events:
     first: np.ndarray
     """(pairs + 1,) each pair's events; the last one is the reference's end."""
     place: np.ndarray
+    contested: np.ndarray
+    """(pairs,) words of the prediction that matches of the search compete for."""
     options: _Options
 
 
@@ -72,23 +77,25 @@ def align(candidates: Candidates, hyp_length: np.ndarray, ref_length: np.ndarray
     """The best alignment of each pair."""
     events = _events(candidates, hyp_length, ref_length)
     chosen, chunks = [], np.zeros(len(hyp_length), np.int64)
-    for pairs in _alike(np.diff(events.first), hyp_length):
-        matches, chunks[pairs] = _search(events, pairs, int(hyp_length[pairs].max()))
+    for pairs, blocks in _alike(events):
+        matches, chunks[pairs] = _search(events, pairs, blocks)
         chosen.append(matches)
     return Alignments(np.concatenate(chosen) if chosen else np.zeros(0, np.int64), chunks)
 
 
-def _alike(events: np.ndarray, words: np.ndarray) -> Iterator[np.ndarray]:
-    """Groups of pairs that take about equally many steps and blocks, without those that have nothing but their end."""
-    blocks = words // 64 + 1
-    order = np.lexsort((events, blocks))
-    order = order[events[order] > 1]
+def _alike(events: _Events) -> Iterator[tuple[np.ndarray, int]]:
+    """Groups of pairs with about equally many steps, and the blocks they need; pairs without a match are left out."""
+    steps = np.diff(events.first)
+    blocks = np.maximum(events.contested - 1, 0) // 64 + 1
+    order = np.lexsort((steps, blocks))
+    order = order[steps[order] > 1]
     start = 0
     while start < len(order):
-        stop = start + max(1, _PAIRS_AT_ONCE // int(blocks[order[start]]))
-        stop = start + np.searchsorted(blocks[order[start:stop]], blocks[order[start]], "right")
-        yield order[start:stop]
-        start = stop
+        needed = int(blocks[order[start]])
+        group = order[start : start + max(1, _PAIRS_AT_ONCE // needed)]
+        group = group[blocks[group] == needed]
+        yield group, needed
+        start += len(group)
 
 
 def _events(found: Candidates, hyp_length: np.ndarray, ref_length: np.ndarray) -> _Events:
@@ -115,8 +122,12 @@ def _events(found: Candidates, hyp_length: np.ndarray, ref_length: np.ndarray) -
     event_slot = np.flatnonzero(is_event)
     pair = np.searchsorted(base, event_slot, "right") - 1
     place = event_slot - base[pair]
-    options = _options(found, event_of[slot], settled, place)
-    return _Events(firsts(pair, len(ref_length)), place, options)
+    contested = np.zeros(hyp_base[-1], bool)
+    contested[ranges(hyp_slot[~settled], (hyp_slot + found.hyp_length)[~settled])[1]] = True
+    contested_before = np.concatenate([[0], np.cumsum(contested)])
+    bit = contested_before[hyp_slot] - contested_before[hyp_base[found.pair]]
+    options = _options(found, event_of[slot], settled, bit, place)
+    return _Events(firsts(pair, len(ref_length)), place, np.diff(contested_before[hyp_base]), options)
 
 
 def _alone(start: np.ndarray, length: np.ndarray, slots: int) -> np.ndarray:
@@ -126,7 +137,9 @@ def _alone(start: np.ndarray, length: np.ndarray, slots: int) -> np.ndarray:
     return shared_before[start + length] == shared_before[start]
 
 
-def _options(found: Candidates, event: np.ndarray, settled: np.ndarray, place: np.ndarray) -> _Options:
+def _options(
+    found: Candidates, event: np.ndarray, settled: np.ndarray, first_bit: np.ndarray, place: np.ndarray
+) -> _Options:
     events = len(place)
     matches = np.bincount(event, minlength=events)
     taken = np.zeros(events, bool)
@@ -135,15 +148,15 @@ def _options(found: Candidates, event: np.ndarray, settled: np.ndarray, place: n
     at = first[event] + np.arange(len(event)) - (np.cumsum(matches) - matches)[event]
 
     def column(of_matches: np.ndarray, of_leaving_out: int | np.ndarray = 0) -> np.ndarray:
-        values = np.empty(first[-1], of_matches.dtype)
+        values = np.zeros(first[-1] + 1, of_matches.dtype)
         values[first[1:][~taken] - 1] = of_leaving_out
         values[at] = of_matches
         return values
 
     exact = found.module == EXACT
     distance = np.abs(found.ref_start - found.hyp_start)
-    bit = (found.hyp_start % 64).astype(np.uint64)
-    run = (np.uint64(1) << found.hyp_length.astype(np.uint64)) - np.uint64(1)
+    run = (np.uint64(1) << np.where(settled, 0, found.hyp_length).astype(np.uint64)) - np.uint64(1)
+    bit = (first_bit % 64).astype(np.uint64)
     return _Options(
         first=first,
         match=column(np.arange(len(found)), -1),
@@ -153,7 +166,7 @@ def _options(found: Candidates, event: np.ndarray, settled: np.ndarray, place: n
         hyp_start=column(found.hyp_start, _LEFT_OUT),
         hyp_end=column(found.hyp_start + found.hyp_length, _NOWHERE),
         ref_end=column(found.ref_start + found.ref_length, place[~taken] + 1),
-        block=column(found.hyp_start // 64),
+        block=column(np.where(settled, 0, first_bit // 64)),
         low=column(run << bit),
         # Two shifts: a shift by 64 is not defined.
         high=column((run >> np.uint64(1)) >> (np.uint64(63) - bit)),
@@ -174,32 +187,43 @@ class _Paths:
     covered: np.ndarray
     """The first place of the reference not yet decided upon."""
     used: np.ndarray
-    """(paths, blocks) words of the prediction, as bits."""
+    """(paths, blocks) contested words of the prediction, as bits."""
 
     @classmethod
-    def at_start(cls, pairs: int, longest: int) -> _Paths:
+    def at_start(cls, pairs: int, blocks: int) -> _Paths:
         zero = np.zeros(pairs, np.int64)
-        used = np.zeros((pairs, longest // 64 + 2), np.uint64)
+        used = np.zeros((pairs, blocks), np.uint64)
         return cls(np.arange(pairs), zero, zero, zero, np.full(pairs, _NOWHERE), zero, used)
 
     def are_free_for(self, path: np.ndarray, option: np.ndarray, options: _Options) -> np.ndarray:
+        if self.used.shape[1] == 1:
+            return (self.used[:, 0].take(path) & options.low.take(option)) == 0
         block = options.block[option]
         taken = self.used[path, block] & options.low[option]
-        taken |= self.used[path, block + 1] & options.high[option]
+        taken |= self.used[path, np.minimum(block + 1, self.used.shape[1] - 1)] & options.high[option]
         return taken == 0
 
-    def distances(self, path: np.ndarray, option: np.ndarray, possible: np.ndarray, options: _Options) -> np.ndarray:
+    def used_with(self, path: np.ndarray, option: np.ndarray, options: _Options) -> np.ndarray:
+        used = self.used.take(path, axis=0)
+        if used.shape[1] == 1:
+            return used | options.low.take(option)[:, None]
+        row, block = np.arange(len(path)), options.block[option]
+        used[row, block] |= options.low[option]
+        used[row, np.minimum(block + 1, used.shape[1] - 1)] |= options.high[option]
+        return used
+
+    def distances(self, path: np.ndarray, option: np.ndarray, free: np.ndarray, options: _Options) -> np.ndarray:
         """A way's distance is its path's and that of the possible ways tried before it."""
-        tried = np.where(possible, options.distance[option], 0)
+        tried = options.distance.take(option) * free
         before = np.cumsum(tried) - tried
-        before -= before[np.diff(path, prepend=-1) > 0][path]
-        return self.distance[path] + before + np.where(possible, options.own_distance[option], 0)
+        before -= before[np.searchsorted(path, np.arange(len(self.pair)))].take(path)
+        return self.distance.take(path) + before + options.own_distance.take(option)
 
 
-def _search(events: _Events, pairs: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
+def _search(events: _Events, pairs: np.ndarray, blocks: int) -> tuple[np.ndarray, np.ndarray]:
     """(chosen candidates of all pairs, (pairs,) chunks)"""
     start, end = events.first[pairs], events.first[pairs + 1] - 1
-    paths = _Paths.at_start(len(pairs), longest)
+    paths = _Paths.at_start(len(pairs), blocks)
     history: list[tuple[np.ndarray, np.ndarray]] = []
     for step in range(int((end - start).max()) + 1):
         event = np.minimum(start + step, end)[paths.pair]
@@ -213,23 +237,18 @@ def _step(paths: _Paths, event: np.ndarray, events: _Events) -> tuple[_Paths, np
     """The best paths one event further, and by which option each came from which path."""
     options = events.options
     path, option = _ways_on(options, event, paths.covered > events.place[event])
+    free = paths.are_free_for(path, option, options)
+    far = paths.distances(path, option, free, options)[free]
+
+    path, option = path[free], option[free]
     moves = option != _STAY
-    possible = paths.are_free_for(path, option, options) & moves
-    far = paths.distances(path, option, possible, options)
+    last_end = paths.last_end.take(path)
+    breaks = moves & (last_end != _NOWHERE) & (last_end != options.hyp_start.take(option))
+    chunks = paths.chunks.take(path) + breaks
+    total = paths.total.take(path) + options.gain.take(option)
 
-    there = possible | ~moves
-    path, option, moves, far = path[there], option[there], moves[there], far[there]
-    last_end = paths.last_end[path]
-    breaks = moves & (last_end != _NOWHERE) & (last_end != options.hyp_start[option])
-    chunks = paths.chunks[path] + breaks
-    total = paths.total[path] + np.where(moves, options.gain[option], 0)
-
-    kept = _best(paths.pair[path], total, chunks, far)
+    kept = _best(paths.pair.take(path), total, chunks, far)
     path, option, moves = path[kept], option[kept], moves[kept]
-    block, row, none = options.block[option], np.arange(len(path)), np.uint64(0)
-    used = paths.used[path]
-    used[row, block] |= np.where(moves, options.low[option], none)
-    used[row, block + 1] |= np.where(moves, options.high[option], none)
     further = _Paths(
         pair=paths.pair[path],
         total=total[kept],
@@ -237,7 +256,7 @@ def _step(paths: _Paths, event: np.ndarray, events: _Events) -> tuple[_Paths, np
         distance=far[kept],
         last_end=np.where(moves, options.hyp_end[option], last_end[kept]),
         covered=np.where(moves, options.ref_end[option], paths.covered[path]),
-        used=used,
+        used=paths.used_with(path, option, options),
     )
     return further, path, option
 

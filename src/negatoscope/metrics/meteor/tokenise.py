@@ -75,10 +75,11 @@ def _split_final_dots(words: list[str], nonbreaking: Mapping[str, bool]) -> list
     """Separates the dot that ends a sentence. "U.S." becomes "US"; "Dr." and dots before a small letter stay."""
     separate: list[str] = []
     for word, following in zip(words, [*words[1:], ""]):
-        stem = word[:-1]
-        if not stem or not word.endswith("."):
+        if word[-1] != "." or word == ".":
             separate.append(word)
-        elif "." in stem and _LETTER.search(stem):
+            continue
+        stem = word[:-1]
+        if "." in stem and _LETTER.search(stem):
             separate.append(word.replace(".", ""))
         elif _keeps_dot(nonbreaking.get(stem), following[:1]):
             separate.append(word)

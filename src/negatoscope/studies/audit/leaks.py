@@ -100,7 +100,7 @@ def same_picture(seen: Gathered) -> Finding:
 
 
 def nearly_same_picture(seen: Gathered) -> Finding:
-    looked_at = np.array([n for (n,) in seen.ask("SELECT n FROM pictures WHERE NOT blank AND trouble = ''")], dtype=int)
+    looked_at = seen.columns("SELECT n FROM pictures WHERE NOT blank AND trouble = ''", [("n", np.int64)])["n"]
     pairs: dict[tuple[int, int], int] = {}
     for first, second, bits in near_pairs(seen.steps()[looked_at]):
         pair = int(looked_at[first]), int(looked_at[second])

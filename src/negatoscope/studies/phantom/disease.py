@@ -23,7 +23,7 @@ def diseased(anatomy: Anatomy, findings: tuple[Finding, ...]) -> Anatomy:
     for finding in findings:
         more = finding.amount
         if finding.name == "cardiomegaly":
-            anatomy = replace(anatomy, heart=1.24 + 0.4 * more)
+            anatomy = replace(anatomy, heart=1.15 + 0.42 * more)
         elif finding.name == "hyperinflation":
             anatomy = _hyperinflated(anatomy, more)
         elif finding.kind == "linear":
@@ -95,7 +95,7 @@ def consolidation(view: AnyView, finding: Finding) -> Mask:
     patch *= _lobe(view, finding)
     # From the side the other lung lies over it, with its air.
     patch *= (0.62 + 0.28 * finding.amount) * (1.0 if isinstance(view, FrontalView) else 0.62)
-    mask = (patch * np.minimum(view.lung, 1)) > 0.16
+    mask = (patch * np.clip(view.lung, 0, 1)) > 0.16
     view.air = view.air * (1 - patch)
     view.filled += patch
     return mask
@@ -131,20 +131,20 @@ def effusion(view: AnyView, finding: Finding) -> Mask:
     mask = np.zeros((film.size, film.size), dtype=bool)
     for sign, tall in zip(finding.sides, (rise, unequal * rise)):
         if isinstance(view, FrontalView):
-            out = np.minimum(view.away / view.anatomy.half_width, 1)
+            out = np.clip(view.away / view.anatomy.half_width, 0, 1)
             level = (0.995 * view.height - tall) + (70 - 20 * finding.amount) * (1 - out * out * out)
             fluid = step(film.z[:, None] - level, 9)
             fluid *= _half(view, sign)
             strength = 0.94
         else:
-            reach = np.minimum(np.maximum(view.y / view.anatomy.half_depth, -1), 1)
-            back, front = np.maximum(-reach, 0), np.maximum(reach, 0)
+            reach = np.clip(view.y / view.anatomy.half_depth, -1, 1)
+            back, front = np.clip(-reach, 0, 1), np.clip(reach, 0, 1)
             level = (1.01 * view.height - 0.95 * tall) + 44 * (1 - back * back * back) - 22 * front * front * front
             fluid = step(film.z[:, None] - level, 9)
             strength = 0.5
         mask |= (fluid > 0.5) & (view.lung > 0.05)
         view.air = view.air * (1 - strength * fluid)
-        view.extra += (0.04 * strength) * fluid * np.minimum(2 * view.lung, 1)
+        view.extra += (0.04 * strength) * fluid * np.clip(2 * view.lung, 0, 1)
     return mask
 
 
@@ -160,11 +160,11 @@ def pneumothorax(view: AnyView, finding: Finding) -> Mask:
         own, share, shine = film.ones(), 0.5, 0.06
     space = step(beyond, film.edge)
     space *= own
-    lung = np.minimum(view.lung, 1)
+    lung = np.clip(view.lung, 0, 1)
     collapsed = (1 - space) * own * ((0.1 + 0.32 * finding.amount) * share)
     view.air = view.air * (1 - collapsed) + space * lung * (0.13 * share)
     view.vessels *= 1 - share * space
-    view.extra += shine * own * bell(beyond, max(0.9, 0.55 * film.mm)) * np.minimum(4 * lung, 1)
+    view.extra += shine * own * bell(beyond, max(0.9, 0.55 * film.mm)) * np.clip(4 * lung, 0, 1)
     return (space > 0.5) & (view.lung > 0.06)
 
 
@@ -174,7 +174,7 @@ def nodule(view: AnyView, finding: Finding) -> Mask:
     radius = finding.millimetres / 2
     density = 0.05 + 0.0124 * radius
     ball(view.film, *view.point(finding.at), radius, radius, body, density)
-    view.extra += np.minimum(body, 0.36)
+    view.extra += np.clip(body, 0, 0.36)
     return body > 0.12 * density
 
 
@@ -190,7 +190,7 @@ def mass(view: AnyView, finding: Finding) -> Mask:
         ball(film, u + across * radius, z + down * radius, size, size, lobule, 0.05 + 0.0105 * radius)
         np.maximum(body, lobule, out=body)
     body = soften(body, max(1, round(1.5 / film.mm)))
-    view.extra += np.minimum(body, 0.34)
+    view.extra += np.clip(body, 0, 0.34)
     return body > 0.12 * (0.05 + 0.0105 * radius)
 
 
@@ -214,8 +214,8 @@ def _plates(view: AnyView, finding: Finding) -> Mask:
             along = (film.u[columns] - u) / half
             line = v + slant * half * along + (along * along - 0.4) * (6 * bow - 2)
             plate = bell(film.z[rows, None] - line[None], max(1.5, 0.75 * film.mm) + 0.9 * more)
-            drawn[rows, columns] += plate * np.minimum(3 - 3 * np.abs(along), 1)[None]
-    drawn *= np.minimum(3 * view.lung, 1)
+            drawn[rows, columns] += plate * np.clip(3 - 3 * np.abs(along), 0, 1)[None]
+    drawn *= np.clip(3 * view.lung, 0, 1)
     view.extra += (0.1 + 0.05 * more) * drawn
     return drawn > 0.25
 
@@ -228,7 +228,7 @@ def _collapsed_lobe(view: AnyView, finding: Finding) -> Mask:
         if lower:  # a triangle behind the heart, from the hilum to the dome
             wedge = step((0.95 * t - 0.2) - out, 0.025) * step(t - 0.42, 0.05)
         else:  # the minor fissure is lifted and bowed upwards
-            wedge = step(0.39 - (0.2 + 0.08 * finding.amount) * np.maximum(out - 0.12, 0) - t, 0.02)
+            wedge = step(0.39 - (0.2 + 0.08 * finding.amount) * np.clip(out - 0.12, 0, 3) - t, 0.02)
         wedge = wedge * _half(view, sign) * 0.9
     else:
         forward = view.y / view.anatomy.half_depth
@@ -236,12 +236,12 @@ def _collapsed_lobe(view: AnyView, finding: Finding) -> Mask:
             wedge = step(-0.77 + 0.5 * t - forward, 0.05) * step(t - 0.45, 0.1)
         else:
             # Both fissures have drawn up towards a fan that stands on the hilum.
-            before, behind = np.maximum(forward + 0.05, 0), np.maximum(-0.05 - forward, 0)
+            before, behind = np.clip(forward + 0.05, 0, 3), np.clip(-0.05 - forward, 0, 3)
             wedge = step(0.42 - 0.26 * before - 0.75 * behind - t, 0.04)
         wedge *= 0.6
     view.air = view.air * (1 - wedge)
     view.filled += wedge
-    return (wedge * np.minimum(view.lung, 1)) > 0.25
+    return (wedge * np.clip(view.lung, 0, 1)) > 0.25
 
 
 def edema(view: AnyView, finding: Finding) -> Mask:
@@ -260,7 +260,7 @@ def edema(view: AnyView, finding: Finding) -> Mask:
     view.fullness = max(view.fullness, 1.12 + 0.2 * more)
     view.upper = max(view.upper, 0.4 + 0.5 * more)
     view.extra += _septal_lines(view, finding)
-    return (haze * np.minimum(view.lung, 1)) > 0.15
+    return (haze * np.clip(view.lung, 0, 1)) > 0.15
 
 
 def _septal_lines(view: View, finding: Finding) -> Field:
@@ -276,7 +276,7 @@ def _septal_lines(view: View, finding: Finding) -> Field:
             lines.append((x, y, z))
     u, v = view.shadow(*np.concatenate(lines, axis=1).astype(np.float32))
     weights = np.full(len(u), 0.018 / view.film.mm, dtype=np.float32)
-    return splat(view.film, u, v, weights) * np.minimum(2 * view.lung, 1)
+    return splat(view.film, u, v, weights) * np.clip(2 * view.lung, 0, 1)
 
 
 def fracture(view: AnyView, finding: Finding) -> Mask:

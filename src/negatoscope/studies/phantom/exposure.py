@@ -22,7 +22,7 @@ def develop(film: Film, attenuation: Field, pose: Pose) -> NDArray[np.uint8]:
     rough *= grain(film, 0, pose.places[0:2])
     rough *= 0.7 * pose.noise
     grey -= rough
-    np.minimum(grey, 30, out=grey)
+    np.clip(grey, -30, 30, out=grey)
     np.exp(grey, out=grey)
     grey += 1
     np.divide(266, grey, out=grey)

@@ -192,6 +192,8 @@ def _nodule(rng: np.random.Generator, finding: Finding) -> Finding:
         left_lower_lobe=2,
     )
     side, at = _in_lobe(rng, lobe, 0.1)
+    x, y, z = at
+    at = (x, y, min(z, 0.7))  # clear of the dome
     size = 7 + 20 * finding.amount if finding.name == "nodule" else 32 + 34 * finding.amount
     return replace(finding, side=side, where=lobe, at=at, millimetres=round(size))
 

@@ -74,7 +74,7 @@ def _lungs(film: Film, t: Field, away: Field, outer: Field, dome: Field, half: f
     under = step(below, film.edge)
     under *= 0.85
     below *= 1 / 34
-    under += 0.15 * np.minimum(np.maximum(below, 0, out=below), 1, out=below)
+    under += 0.15 * np.clip(below, 0, 1, out=below)
     lung *= 1 - under
     return lung
 

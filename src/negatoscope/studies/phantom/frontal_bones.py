@@ -49,7 +49,7 @@ def _ribs(view: FrontalView) -> Field:
     curve = r * r
     # Towards the side wall the ray runs along the rib.
     bone = _rims(z - fall * (1.25 * curve - 0.25 * r), thick, soft, 11.6)
-    bone *= 0.052 / np.sqrt(np.minimum(np.maximum(1.16 - curve, 0.12), 1))
+    bone *= 0.052 / np.sqrt(np.clip(1.16 - curve, 0.12, 1))
     inside = step(1.02 - r, 0.06)
     bone *= inside
     bone *= step(r - 0.1, 0.1)
@@ -66,8 +66,7 @@ def _rims(number: Field, thick: float, soft: float, last: float) -> Field:
     """Brightness across a family of ribs: bright rims around a paler marrow; none above rib 1 or below `last`."""
     apart = np.abs(number - np.rint(number))
     band = (thick + 0.5 * soft - apart) * (1 / soft)
-    np.maximum(band, 0, out=band)
-    np.minimum(band, 1, out=band)
+    np.clip(band, 0, 1, out=band)
     apart *= apart
     apart *= 0.38 / thick**2
     apart += 0.62
@@ -91,7 +90,7 @@ def _spine(view: FrontalView, bone: Field) -> None:
     spine += bell(beside - (0.62 * wide)[:, None], 3.2) * (0.07 * bell(apart - 0.42, 0.12))[:, None]  # pedicles
     spine += bell(u, 2.6) * (0.08 * bell(apart - 0.2, 0.13))[:, None]  # spinous processes
     transverse = step(34 - beside, 5) - inside
-    spine += np.maximum(transverse, 0) * (0.04 * bell(apart - 0.36, 0.09))[:, None]
+    spine += np.clip(transverse, 0, 1) * (0.04 * bell(apart - 0.36, 0.09))[:, None]
     bone[:, columns] += spine
 
 
@@ -109,7 +108,7 @@ def _clavicles(view: FrontalView, bone: Field) -> None:
         thick = _CLAVICLE_THICKNESS(x)
         apart = np.abs(film.z[rows, None] - line[None])
         band = step(thick[None] - apart, film.edge)
-        band *= 0.6 + 0.4 * np.minimum(apart / thick[None], 1) ** 2
+        band *= 0.6 + 0.4 * np.clip(apart / thick[None], 0, 1) ** 2
         band *= (0.12 * step(x - 0.1, 0.05) * step(1.26 - x, 0.05))[None]
         bone[rows] += band
 
@@ -142,5 +141,5 @@ def _upper_arm(view: FrontalView, side: int, bone: Field) -> None:
     middle = 1.53 + t * (0.1 + 0.33 * view.pose.arms)
     apart = np.abs(view.u[:, columns] * (side / half) - middle[:, None])
     shaft = step(0.085 - apart, 0.02)
-    shaft *= 0.55 + 0.45 * np.minimum(apart / 0.085, 1) ** 2
+    shaft *= 0.55 + 0.45 * np.clip(apart / 0.085, 0, 1) ** 2
     bone[:, columns] += shaft * (0.2 * step(t - 0.2, 0.1))[:, None]

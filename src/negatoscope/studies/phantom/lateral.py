@@ -71,7 +71,7 @@ def _dome_lines(film: Film, anatomy: Anatomy, high: float, tilt: float) -> tuple
     reach = -film.u / anatomy.half_depth
     fall = _DOME(reach) * flat
     # Flat domes too end in a deep angle at the back.
-    fall += (1 - flat) * 0.2 * np.minimum(np.maximum((-0.3 - reach) * 1.2, 0), 1)
+    fall += (1 - flat) * 0.2 * np.clip((-0.3 - reach) * 1.2, 0, 1)
     right, left = ((fall + top) * high + tilt * film.u for top in anatomy.dome)
     return right, left
 
@@ -102,7 +102,7 @@ def _mediastinum(view: LateralView) -> Field:
         rows, columns = film.rows(z - 3 * size, z + 3 * size), film.columns(u - 3 * size, u + 3 * size)
         vessels[rows, columns] += 0.3 * bell(film.z[rows] - z, size)[:, None] * bell(film.u[columns] - u, 0.8 * size)
     fill += vessels * (1 - fill)
-    return np.minimum(fill, 0.96, out=fill)
+    return np.clip(fill, 0, 0.96, out=fill)
 
 
 def _soft_tissue(film: Film, anatomy: Anatomy, pose: Pose, t: Field, y: Field, front: Field) -> Field:

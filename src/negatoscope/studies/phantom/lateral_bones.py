@@ -34,7 +34,7 @@ def _ribs(view: LateralView) -> Field:
     # Towards the front and the back wall the ray runs along the rib; the front ends are cartilage.
     ends = step(inwards, 0.05)
     ends *= step(0.84 - inwards, 0.2)
-    ends /= np.sqrt(np.minimum(np.maximum(1.08 - (2 * inwards - 1) ** 2, 0.1), 1))
+    ends /= np.sqrt(np.clip(1.08 - (2 * inwards - 1) ** 2, 0.1, 1))
     curve = inwards * (1.45 - 0.45 * inwards)
     bone = film.blank()
     for side, strength in ((-1, 0.024), (1, 0.03)):
@@ -45,8 +45,7 @@ def _ribs(view: LateralView) -> Field:
         number -= nearest
         apart = np.abs(number, out=number)
         band = (thick + 0.5 * soft - apart) * (1 / soft)
-        np.maximum(band, 0, out=band)
-        np.minimum(band, 1, out=band)
+        np.clip(band, 0, 1, out=band)
         band *= 0.6 + (0.4 / thick**2) * apart * apart
         band *= (nearest > -0.5) & (nearest < 10.5)
         band *= strength
@@ -79,7 +78,7 @@ def _sternum(view: LateralView, bone: Field) -> None:
     columns = view.film.columns(-1.3 * view.anatomy.half_depth, 0)
     apart = np.abs(view.y[:, columns] - (view.front + 7)[:, None])
     plate = step(4.5 - apart, 2)
-    plate *= 0.55 + 0.45 * np.minimum(apart * apart / 20, 1)
+    plate *= 0.55 + 0.45 * np.clip(apart * apart / 20, 0, 1)
     bone[:, columns] += plate * (0.07 * _STERNUM(view.t))[:, None]
 
 

@@ -40,13 +40,15 @@ def draw_tree(seed: int) -> Tree:
     way, start = way.astype(np.float32), start.astype(np.float32)
     length, radius = 0.46, 2.5
     points, weights = [], []
-    for _ in range(GENERATIONS):
+    for generation in range(GENERATIONS):
         count, n = len(way), max(4, int(52 * length))
         s = np.linspace(0, 1, n, endpoint=False, dtype=np.float32)[None, :, None]
         bow = 0.09 * rng.standard_normal((count, 1, 3), dtype=np.float32)
         points.append((start[:, None] + length * s * (way[:, None] + bow * s)).reshape(-1, 3))
         thick = radius * (0.7 + 0.55 * rng.random((count, 1), dtype=np.float32)) * (1 - 0.22 * s[..., 0])
         weights.append((thick * thick * (110 * length / n)).ravel())
+        if generation == GENERATIONS - 1:
+            break
         end = start + length * (way + bow[:, 0])
         fork, one, other = rng.standard_normal((3, count, 3), dtype=np.float32)
         way = np.concatenate((way + 0.16 * fork + 0.17 * one, 0.9 * way - 0.16 * fork + 0.17 * other))
@@ -60,15 +62,16 @@ def vessel_shadow(view: View, tree: Tree) -> Field:
     film = view.film
     scale = np.array(view.millimetres((1.0, 1.0, 1.0)), dtype=np.float32)
     shadow = film.blank()
-    radius = 2.5 * view.fullness
-    for first in range(0, GENERATIONS, 2):
-        points, weights = (np.concatenate(part[first : first + 2]) for part in (tree.points, tree.weights))
+    radius = 2.1 * view.fullness
+    half = GENERATIONS // 2
+    for first in (0, half):  # wide branches, then narrow ones
+        points, weights = (np.concatenate(part[first : first + half]) for part in (tree.points, tree.weights))
         if view.upper:
             weights = weights * (1 + view.upper * np.clip((0.45 - points[:, 2]) * 5, 0, 1))
         u, v = view.shadow(*(points * scale).T)
         drawn = splat(film, u, v, weights)
         # A disc of this radius has the variance radius² / 4 along an axis; each pass of the blur adds half a pixel.
         shadow += soften(drawn, round((0.5 * radius / film.mm) ** 2 / 0.5))
-        radius *= _THINNER**2
+        radius *= _THINNER**half
     shadow *= _DENSITY * view.fullness**2 / film.mm**2
     return shadow

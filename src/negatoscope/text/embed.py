@@ -1,0 +1,164 @@
+"""Sentences as vectors of unit length, so that what is said alike lies close.
+
+`TfidfSvd`, the default, needs nothing but the corpus; `EncoderEmbedder` takes any encoder, by folder or hub id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from negatoscope.errors import BadInput, Trouble, WrongUse
+from negatoscope.text.abnormal import words
+from negatoscope.watch import Watch, quiet
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Anything that makes vectors of sentences."""
+
+    name: str
+
+    def fit(self, texts: Sequence[str]) -> Self:
+        """Learns from a corpus what it needs; an encoder that is trained already learns nothing."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """(n, d), rows of unit length; a row of zeros where nothing of a text is known."""
+        ...
+
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that decides the vectors."""
+        ...
+
+
+def _words_and_pairs(text: str) -> list[str]:
+    said = words(text)
+    return said + [f"{first} {second}" for first, second in pairwise(said)]
+
+
+def unit_rows(vectors: NDArray[Any]) -> Vectors:
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(length > 1e-8, length, 1.0)).astype(np.float32)
+
+
+class TfidfSvd:
+    """Words and pairs of words by TF-IDF, then their main directions (latent semantic analysis)."""
+
+    def __init__(self, width: int = 128, *, seed: int = 0) -> None:
+        if width < 1:
+            raise WrongUse(f"a width of {width}", remedy="at least 1")
+        self.width, self.seed = width, seed
+        self.name = f"tfidf-svd-{width}"
+        self._tfidf: Any = None
+        self._directions: Vectors | None = None  # (features, d); none where the corpus has fewer features than that
+
+    def fit(self, texts: Sequence[str]) -> Self:
+        """Raises BadInput where no text has a word."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.utils.extmath import randomized_svd
+
+        distinct = sorted(set(texts))
+        often = (
+            2 if len(distinct) > 1000 else 1
+        )  # what occurs once in a large corpus says nothing of what goes together
+        options: dict[str, Any] = {"analyzer": _words_and_pairs, "sublinear_tf": True, "dtype": np.float32}
+        self._tfidf = TfidfVectorizer(min_df=often, max_features=60_000, **options)
+        try:
+            seen = self._tfidf.fit_transform(distinct)
+        except ValueError as error:
+            raise BadInput("no sentence of the corpus has a word") from error
+        self._directions = None
+        if self.width < min(seen.shape):
+            # Two refinements are enough for clustering; the signs are fixed so that runs agree.
+            refinements: Any = 2
+            _, _, directions = randomized_svd(seen, self.width, n_iter=refinements, random_state=self.seed)
+            signs = np.sign(directions[np.arange(self.width), np.abs(directions).argmax(1)])
+            self._directions = np.ascontiguousarray((directions * signs[:, None]).T, dtype=np.float32)
+        return self
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if self._tfidf is None:
+            raise WrongUse("this embedder has seen no corpus", remedy="call fit first")
+        seen = self._tfidf.transform(texts)
+        return unit_rows(seen.toarray() if self._directions is None else seen @ self._directions)
+
+    def fingerprint(self) -> str:
+        if self._tfidf is None:
+            raise WrongUse("this embedder has seen no corpus", remedy="call fit first")
+        names = "\n".join(self._tfidf.get_feature_names_out())
+        return _sha256(
+            [
+                names.encode(),
+                self._tfidf.idf_.tobytes(),
+                b"" if self._directions is None else self._directions.tobytes(),
+            ]
+        )
+
+
+class EncoderEmbedder:
+    """A sentence encoder of `transformers`: the mean of its last layer over a text's words. Needs the extra `hub`."""
+
+    def __init__(self, source: str | Path, *, batch: int = 64, longest: int = 128, watch: Watch = quiet) -> None:
+        try:
+            from transformers import AutoModel, AutoTokenizer
+        except ImportError as error:
+            raise Trouble("encoders need transformers", remedy="pip install 'negatoscope[hub]'") from error
+        import torch
+
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(str(source))
+            self._model = AutoModel.from_pretrained(str(source), dtype=torch.float32).eval()
+        except (OSError, ValueError) as error:
+            raise BadInput(
+                "no encoder that can be read",
+                where=source,
+                remedy="name a folder that transformers can load, or a hub id",
+            ) from error
+        self.batch, self.longest, self.watch = batch, longest, watch
+        self.name = str(source)
+
+    def fit(self, texts: Sequence[str]) -> Self:
+        return self
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        import torch
+
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # texts of one length need little padding
+        vectors = np.zeros((len(texts), self._model.config.hidden_size), np.float32)
+        starts = range(0, len(texts), self.batch)
+        for at in self.watch(starts, "embedding", len(starts)):
+            chosen = order[at : at + self.batch]
+            batch = self._tokenizer(
+                [texts[i] for i in chosen], padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
+            )
+            with torch.inference_mode():
+                states = self._model(**batch).last_hidden_state  # (B, T, d)
+            mask = batch["attention_mask"][..., None]
+            vectors[chosen] = ((states * mask).sum(1) / mask.sum(1)).float().numpy()
+        return unit_rows(vectors)
+
+    def fingerprint(self) -> str:
+        state = self._model.state_dict()
+        return _sha256(
+            part for name in sorted(state) for part in (name.encode(), state[name].contiguous().numpy().tobytes())
+        )
+
+
+def embedder_named(source: str | None, *, seed: int = 0, watch: Watch = quiet) -> Embedder:
+    """None or `tfidf`: the default. Anything else: an encoder's folder or hub id."""
+    return TfidfSvd(seed=seed) if source in (None, "tfidf") else EncoderEmbedder(source, watch=watch)
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()
