@@ -13,7 +13,8 @@ _SHARED = Path(os.environ.get("NEGATOSCOPE_SHARED", Path(__file__).resolve().par
 
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
-    """`shared("data/iu-xray")`: real data and weights that cannot ship with the package. Skips where they are not at hand."""
+    """`shared("data/iu-xray")`: real data and weights that cannot ship with the package. Skips where they are not at
+    hand."""
 
     def find(path: str) -> Path:
         found = _SHARED / path

@@ -25,7 +25,8 @@ body { margin: 0 auto; max-width: 76rem; padding: 2rem 1.25rem 4rem; background:
 h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
 .soft { color: var(--soft); font-size: .9rem; } .good { color: var(--good); } .bad { color: var(--bad); }
 table { border-collapse: collapse; } th, td { padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top;
-        border-bottom: 1px solid var(--line); } td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; }
+        border-bottom: 1px solid var(--line); } td.figure, th.figure { text-align: right; font-variant-numeric:
+        tabular-nums; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; margin: 0 0 1rem; }
 .wide { overflow-x: auto; } img { background: #000; border-radius: .25rem; max-width: 100%; }
 code { font: .88em ui-monospace, monospace; }
@@ -36,8 +37,9 @@ def write_page(path: Path | str, title: str, body: str, *, style: str = "") -> P
     """A whole page around `body`, which is HTML already: escape what came from data with `text`."""
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     foot = f'<p class="soft">negatoscope {__version__}. Research use, not for diagnosis.</p>'
-    html = f"<!doctype html><html lang=en><head>{head}<style>{STYLE}{style}</style></head><body><h1>{escape(title)}</h1>{body}{foot}</body></html>\n"
-    write_text(path, html)
+    head += f"<style>{STYLE}{style}</style>"
+    page = f"<html lang=en><head>{head}</head><body><h1>{escape(title)}</h1>{body}{foot}</body></html>"
+    write_text(path, f"<!doctype html>\n{page}\n")
     return Path(path)
 
 
@@ -56,7 +58,8 @@ def table(columns: list[str], rows: list[list[object]]) -> str:
 
     head = "".join(cell("th", name, figure) for name, figure in zip(columns, numeric, strict=True))
     body = "".join(
-        "<tr>" + "".join(cell("td", value, figure) for value, figure in zip(row, numeric, strict=True)) + "</tr>" for row in rows
+        "<tr>" + "".join(cell("td", value, figure) for value, figure in zip(row, numeric, strict=True)) + "</tr>"
+        for row in rows
     )
     return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
 
@@ -68,4 +71,5 @@ def picture(grey: np.ndarray, *, side: int = 280, alt: str = "") -> str:
     held = io.BytesIO()
     image.convert("RGB" if image.mode == "RGB" else "L").save(held, "JPEG", quality=82)
     data = base64.b64encode(held.getvalue()).decode()
-    return f'<img alt="{escape(alt, quote=True)}" width={image.width} height={image.height} src="data:image/jpeg;base64,{data}">'
+    size = f"width={image.width} height={image.height}"
+    return f'<img alt="{escape(alt, quote=True)}" {size} src="data:image/jpeg;base64,{data}">'

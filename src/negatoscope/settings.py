@@ -1,4 +1,5 @@
-"""Settings as typed classes: a misspelt or ill-typed key is one line that names the key, the file and the nearest right spelling."""
+"""Settings as typed classes: a misspelt or ill-typed key is one line that names the key, the file and the nearest
+right spelling."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Settings(BaseModel):
         if isinstance(value, dict):
             for key in value:
                 if key not in cls.model_fields:
-                    raise PydanticCustomError("unknown_key", f"unknown key {str(key)!r}, {nearest_names(str(key), cls.model_fields)}")
+                    said = {"key": repr(str(key)), "near": nearest_names(str(key), cls.model_fields)}
+                    raise PydanticCustomError("unknown_key", "unknown key {key}, {near}", said)
         return value
 
 

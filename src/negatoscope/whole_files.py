@@ -26,7 +26,9 @@ def whole_file(path: Path | str) -> Iterator[Path]:
         part.replace(path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise Trouble("the disk is full", where=path, remedy="free some space and run the same command again") from error
+            raise Trouble(
+                "the disk is full", where=path, remedy="free some space and run the same command again"
+            ) from error
         raise
     finally:
         part.unlink(missing_ok=True)

@@ -51,7 +51,11 @@ def _plain_beam(scribe: _Scribe, study: int, k: int, limit: int, penalty: float)
     """Textbook beam search: runs to the end, copies every prefix."""
     beams, done = [(0.0, [])], []
     for t in range(1, limit + 1):
-        grown = [(total + p, [*prefix, word]) for total, prefix in beams for word, p in enumerate(scribe.next_words(study, prefix).tolist())]
+        grown = [
+            (total + p, [*prefix, word])
+            for total, prefix in beams
+            for word, p in enumerate(scribe.next_words(study, prefix).tolist())
+        ]
         grown.sort(key=lambda one: -one[0])
         beams = []
         for total, prefix in grown[:k]:
@@ -91,7 +95,9 @@ def test_finished_studies_stop_costing() -> None:
 def test_blocked_trigrams_never_come_twice_and_lengths_are_kept() -> None:
     for seed in range(5):
         scribe = _Scribe(seed, sharpness=4)
-        settings = DecodeSettings(beam=4, best=4, max_words=30, min_words=12, block_trigrams=True, suppress_unknown=True)
+        settings = DecodeSettings(
+            beam=4, best=4, max_words=30, min_words=12, block_trigrams=True, suppress_unknown=True
+        )
         for reports in beam_search(scribe, scribe.start(5), list("abcde"), settings, unknown=3):  # pyright: ignore[reportArgumentType]
             for one in reports:
                 triples = list(zip(one.words, one.words[1:], one.words[2:]))
@@ -135,7 +141,10 @@ def test_sampling_is_seeded_by_study_not_by_neighbours() -> None:
 
 def test_top_k_one_and_tiny_top_p_are_greedy() -> None:
     scribe = _Scribe(3)
-    greedy = [[one.words for one in reports] for reports in beam_search(scribe, scribe.start(3), list("abc"), DecodeSettings(beam=1, max_words=15))]  # pyright: ignore[reportArgumentType]
+    greedy = [
+        [one.words for one in reports]
+        for reports in beam_search(scribe, scribe.start(3), list("abc"), DecodeSettings(beam=1, max_words=15))
+    ]  # pyright: ignore[reportArgumentType]
     assert _draws(scribe, list("abc"), top_k=1, max_words=15) == greedy
     assert _draws(scribe, list("abc"), top_p=1e-6, max_words=15) == greedy
 
@@ -176,6 +185,8 @@ def test_settings_that_do_not_fit_are_refused() -> None:
 
 def test_a_beam_wider_than_the_vocabulary() -> None:
     scribe = _Scribe(0)
-    reporter = SimpleNamespace(step=lambda w, s: (scribe.step(w, s)[0][:, :4], scribe.step(w, s)[1]), parameters=scribe.parameters)
+    reporter = SimpleNamespace(
+        step=lambda w, s: (scribe.step(w, s)[0][:, :4], scribe.step(w, s)[1]), parameters=scribe.parameters
+    )
     reports = beam_search(reporter, scribe.start(2), ["a", "b"], DecodeSettings(beam=10, best=10, max_words=5))  # pyright: ignore[reportArgumentType]
     assert all(1 <= len(one) <= 10 for one in reports)

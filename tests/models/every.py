@@ -39,7 +39,10 @@ def batch_of(lengths: tuple[int, ...] = LENGTHS, seed: int = 1) -> Batch:
     """Reports of so many words, of which every fifth is word 3 (a full stop, say); the second study lacks its lateral."""
     draw = torch.Generator().manual_seed(seed)
     longest = max(lengths) + 2
-    words, mask = torch.zeros(len(lengths), longest, dtype=torch.long), torch.zeros(len(lengths), longest, dtype=torch.bool)
+    words, mask = (
+        torch.zeros(len(lengths), longest, dtype=torch.long),
+        torch.zeros(len(lengths), longest, dtype=torch.bool),
+    )
     for row, length in enumerate(lengths):
         said = torch.randint(1, WORDS, (length,), generator=draw)
         said[4::5] = 3

@@ -31,6 +31,9 @@ def test_forward_and_backward(name: str) -> None:
     assert reading.logits.shape == (*batch.words[:, 1:].shape, reporter.words)
     assert reading.hidden.shape[:2] == reading.mask.shape == batch.words[:, 1:].shape
     loss = CrossEntropy(CrossEntropySettings())(reading, batch)["cross-entropy"]
+    for output in reading.extra.values():  # what this model's other losses ask for
+        if output.is_floating_point() and output.requires_grad:
+            loss = loss + output.float().mean()
     loss.backward()
     without = [part for part, p in reporter.named_parameters() if p.requires_grad and p.grad is None]
     assert not without, "parameters that nothing reads"
@@ -97,7 +100,9 @@ def test_padding_changes_nothing(reporter: Reporter) -> None:
     assert batch.words is not None
     assert batch.word_mask is not None
     zeros = torch.zeros(len(batch), 5)
-    longer = replace(batch, words=torch.cat([batch.words, zeros.long()], 1), word_mask=torch.cat([batch.word_mask, zeros.bool()], 1))
+    longer = replace(
+        batch, words=torch.cat([batch.words, zeros.long()], 1), word_mask=torch.cat([batch.word_mask, zeros.bool()], 1)
+    )
     with torch.inference_mode():
         one, other = reporter(batch), reporter(longer)
     assert differences(one.logits, other.logits[:, : one.logits.shape[1]], one.mask) < 1e-4
@@ -137,7 +142,9 @@ def test_a_batch_writes_what_its_studies_write_alone(reporter: Reporter) -> None
 
 
 def test_saved_and_loaded_it_says_the_same(name: str, reporter: Reporter, tmp_path: Path) -> None:
-    save_file({key: tensor.contiguous() for key, tensor in reporter.state_dict().items()}, tmp_path / "weights.safetensors")
+    save_file(
+        {key: tensor.contiguous() for key, tensor in reporter.state_dict().items()}, tmp_path / "weights.safetensors"
+    )
     other = tiny(name, seed=7).eval()
     batch = batch_of()
     with torch.inference_mode():

@@ -106,7 +106,8 @@ def test_answers_do_not_depend_on_the_company() -> None:
 
 
 def test_commas_hyphens_numbers_and_case_do_not_matter() -> None:
-    assert words("A 1.5-cm, right-sided T11 opacity; ___ Xxxx.") == ["a", "0", "cm", "right", "sided", "t0", "opacity", ";", "xxxx", "xxxx"]  # fmt: skip
+    read = "a 0 cm right sided t0 opacity ; xxxx xxxx"
+    assert words("A 1.5-cm, right-sided T11 opacity; ___ Xxxx.") == read.split()
 
 
 def test_scope_of_a_denial_ends_at_a_turn_and_at_the_sentence() -> None:
@@ -233,7 +234,8 @@ def test_command_says_one_line_of_a_bad_file(tmp_path: Path) -> None:
 def test_train_command_writes_a_file_that_classify_takes(tmp_path: Path) -> None:
     reports = _reports(tmp_path / "train.jsonl")
     out = tmp_path / "mine.safetensors"
-    done = CliRunner().invoke(app, ["findings", "train", "--train", str(reports), "--dev", str(reports), "--out", str(out), "--json"])  # fmt: skip
+    asked = ["findings", "train", "--train", str(reports), "--dev", str(reports), "--out", str(out), "--json"]
+    done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["dev"]["f1"][0] == 1.0
     (tmp_path / "s.txt").write_text(ABNORMAL[0])

@@ -11,7 +11,12 @@ from negatoscope.errors import BadInput, WrongUse
 from negatoscope.text.abnormal import words
 from negatoscope.text.embed import EncoderEmbedder, TfidfSvd, embedder_named
 
-TEXTS = [f"{size} {side} {finding}" for size in ("small", "large") for side in ("left", "right") for finding in ("pleural effusion", "apical nodule", "old rib fracture")]  # fmt: skip
+TEXTS = [
+    f"{size} {side} {finding}"
+    for size in ("small", "large")
+    for side in ("left", "right")
+    for finding in ("pleural effusion", "apical nodule", "old rib fracture")
+]
 
 
 @pytest.mark.parametrize("width", [4, 500])
@@ -47,7 +52,9 @@ def test_an_encoder_from_a_folder(tmp_path: Path) -> None:
     known = sorted({word for text in TEXTS for word in words(text)})
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known]))
     transformers.BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
-    shape = transformers.BertConfig(vocab_size=len(known) + 5, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)  # fmt: skip
+    shape = transformers.BertConfig(
+        vocab_size=len(known) + 5, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
     transformers.BertModel(shape).save_pretrained(tmp_path)
     embedder = embedder_named(str(tmp_path))
     vectors = embedder.fit(TEXTS).embed([*TEXTS, ""])

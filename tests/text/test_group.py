@@ -36,7 +36,7 @@ _corpus = st.lists(_sentence.map(" ".join), min_size=1, max_size=40)
 
 
 def _mixes(groups: Groups) -> list[str]:
-    """Groups in which one sentence names a pole that another member does not name beside a different pole of the set."""
+    """Groups with two members that name different poles of one set."""
     found = []
     for group in groups.groups:
         for one, other in combinations([named_poles(int(code)) for code in poles_of([m for m, _ in group.members])], 2):

@@ -40,7 +40,10 @@ def test_mimic_cxr_lines(report: str, cleaned: str) -> None:
     assert clean_mimic_cxr(report) == cleaned
 
 
-@given(st.text(alphabet=st.sampled_from(" .,_-/\\\"'?;:[](){}AZaz019\n="), max_size=60), st.sampled_from(list(CLEANINGS)[:2]))
+@given(
+    st.text(alphabet=st.sampled_from(" .,_-/\\\"'?;:[](){}AZaz019\n="), max_size=60),
+    st.sampled_from(list(CLEANINGS)[:2]),
+)
 def test_cleaned_text_has_no_marks_and_ends_in_a_stop(report: str, name: str) -> None:
     cleaned = cleaning_named(name)(report)
     assert cleaned.endswith(" .")
@@ -67,14 +70,20 @@ def test_numbers_and_back() -> None:
 
 @given(st.lists(st.text(alphabet="abc .", min_size=1, max_size=30), min_size=1), st.integers(1, 4), st.integers(2, 12))
 def test_what_is_decoded_encodes_to_the_same_numbers(reports: list[str], cutoff: int, longest: int) -> None:
-    vocabulary = Vocabulary.build(reports, cleaning="none", cutoff=cutoff, max_words=longest) if " ".join(reports).split() else None
+    vocabulary = (
+        Vocabulary.build(reports, cleaning="none", cutoff=cutoff, max_words=longest)
+        if " ".join(reports).split()
+        else None
+    )
     if vocabulary is None:
         return
     for report in reports:
         numbers = vocabulary.encode(report)
         assert len(numbers) <= longest
         assert all(0 <= number < vocabulary.logits for number in numbers)
-        assert [vocabulary.number(word) for word in vocabulary.decode(numbers[1:]).split()] == [n for n in numbers[1:] if n]
+        assert [vocabulary.number(word) for word in vocabulary.decode(numbers[1:]).split()] == [
+            n for n in numbers[1:] if n
+        ]
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
@@ -83,7 +92,9 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     assert Vocabulary.load(tmp_path / "words.json") == vocabulary
 
 
-@pytest.mark.parametrize("damage", ["", "[1, 2]", '{"words": ["a"]}', '{"words": "abc"}', '{"words": ["<unk>", "a", "a"]}'])
+@pytest.mark.parametrize(
+    "damage", ["", "[1, 2]", '{"words": ["a"]}', '{"words": "abc"}', '{"words": ["<unk>", "a", "a"]}']
+)
 def test_a_damaged_vocabulary_is_one_line(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "words.json"
     path.write_text(damage)

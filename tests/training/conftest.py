@@ -37,7 +37,9 @@ def _study(root: Path, number: int, split: Split) -> Study:
         Image.fromarray(grey).save(root / path)
         digest = hashlib.sha256(grey.tobytes() + view.encode()).hexdigest()
         pictures.append(Picture(path, view, width=32, height=32, sha256=digest))  # pyright: ignore[reportArgumentType]
-    return Study(f"s{number:03}", tuple(pictures), REPORTS[finding], split, labels={"Lung Opacity": int(finding != "none")})
+    return Study(
+        f"s{number:03}", tuple(pictures), REPORTS[finding], split, labels={"Lung Opacity": int(finding != "none")}
+    )
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +48,14 @@ def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "images").mkdir()
     studies = [_study(root, i, "train" if i < 24 else "val" if i < 33 else "test") for i in range(36)]
     write_part(root, 0, studies)
-    counts = {"studies": 36, "pictures": sum(len(s.pictures) for s in studies), "train": 24, "val": 9, "test": 3, "none": 0}
+    counts = {
+        "studies": 36,
+        "pictures": sum(len(s.pictures) for s in studies),
+        "train": 24,
+        "val": 9,
+        "test": 3,
+        "none": 0,
+    }
     write_about(root, About(complete=True, source="drawn", parts=1, counts=counts))
     assert len(Store.open(root)) == 36
     assert SCHEMA
@@ -58,7 +67,11 @@ def small_recipe(small_store: Path) -> Callable[..., Recipe]:
     def make(**train: Any) -> Recipe:
         return recipe_of(
             {
-                "data": {"store": str(small_store), "augment": {"margin": 1.1}, "vocabulary": {"cutoff": 1, "max_words": 20}},
+                "data": {
+                    "store": str(small_store),
+                    "augment": {"margin": 1.1},
+                    "vocabulary": {"cutoff": 1, "max_words": 20},
+                },
                 "encoder": {"backbone": "resnet10-narrow", "image_size": 32},
                 "model": {"name": "nic", "width": 24, "dropout": 0.2},
                 "train": {"epochs": 2, "batch": 6, "lr": 3e-3, "encoder_lr": 1e-3, "precision": "float32", **train},

@@ -19,7 +19,7 @@ import yaml
 from negatoscope.errors import BadInput, Trouble, WrongUse
 from negatoscope.training import loop
 from negatoscope.training.checkpoint import load_checkpoint, load_reporter
-from negatoscope.training.recipe import Recipe
+from negatoscope.training.recipe import Recipe, recipe_of
 from negatoscope.training.writing import write_reports
 
 MakeRecipe = Callable[..., Recipe]
@@ -60,8 +60,12 @@ def _stop_at(epoch: int, step: int) -> Callable[[int, int], None]:
 
 
 @pytest.mark.parametrize("where", [(0, 1), (0, 3), (1, 2), (2, 4)])
-def test_a_resumed_run_ends_with_the_same_weights_to_the_bit(small_recipe: MakeRecipe, tmp_path: Path, where: tuple[int, int]) -> None:
-    recipe = small_recipe(epochs=3, save_minutes=1e-9, schedule={"kind": "plateau", "every": 1})  # saves after every step
+def test_a_resumed_run_ends_with_the_same_weights_to_the_bit(
+    small_recipe: MakeRecipe, tmp_path: Path, where: tuple[int, int]
+) -> None:
+    recipe = small_recipe(
+        epochs=3, save_minutes=1e-9, schedule={"kind": "plateau", "every": 1}
+    )  # saves after every step
     whole = loop.train(recipe, tmp_path / "whole")
     with pytest.raises(_Stop):
         loop.train(recipe, tmp_path / "cut", after_step=_stop_at(*where))
@@ -93,7 +97,9 @@ def test_a_run_killed_outright_resumes(small_recipe: MakeRecipe, tmp_path: Path)
                 time.sleep(0.01)  # somewhere inside step 3
                 process.send_signal(signal.SIGKILL)
                 break
-    assert not (tmp_path / "killed" / "scores.json").exists() or load_checkpoint(tmp_path / "killed" / "best.safetensors")
+    assert not (tmp_path / "killed" / "scores.json").exists() or load_checkpoint(
+        tmp_path / "killed" / "best.safetensors"
+    )
     resumed = loop.train(recipe, tmp_path / "killed")
     _assert_same(_weights(tmp_path / "whole"), _weights(tmp_path / "killed"))
     assert resumed.best["val.loss"] == whole.best["val.loss"]
@@ -106,7 +112,7 @@ def test_accumulated_parts_are_one_batch(small_recipe: MakeRecipe, tmp_path: Pat
         said = small_recipe(epochs=1, accumulate=parts, optimiser="sgd", lr=0.1).as_dict()
         said["encoder"]["frozen"] = True
         said["model"]["dropout"] = 0.0
-        recipes.append(loop.recipe_of(said))
+        recipes.append(recipe_of(said))
     for number, recipe in enumerate(recipes):
         loop.train(recipe, tmp_path / str(number))
     one, two = _weights(tmp_path / "0", "best"), _weights(tmp_path / "1", "best")
@@ -150,11 +156,13 @@ def test_a_loss_that_is_not_finite_names_the_studies(small_recipe: MakeRecipe, t
 def test_early_stopping(small_recipe: MakeRecipe, tmp_path: Path) -> None:
     said = small_recipe(epochs=30, lr=1e-12, patience=2, select="distinct").as_dict()
     said["encoder"]["frozen"] = True
-    run = loop.train(loop.recipe_of(said), tmp_path / "run")
+    run = loop.train(recipe_of(said), tmp_path / "run")
     assert len(run.history) == 3
 
 
-def test_the_test_split_is_never_read_while_training(small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_split_is_never_read_while_training(
+    small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[str] = []
     at = loop.Store.at
 
@@ -198,18 +206,21 @@ def test_a_damaged_checkpoint_is_one_line(small_recipe: MakeRecipe, tmp_path: Pa
 
 
 def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path: Path) -> None:
-    """DDP over gloo: the same studies a step, so the same weights but for the order of sums (and batch norm, frozen here)."""
+    """DDP over gloo: the same studies a step, so the same weights to rounding (batch norm, which is not, is frozen)."""
     said = small_recipe(epochs=2, optimiser="sgd", lr=0.05, batch=6).as_dict()
     said["encoder"]["frozen"] = True
     said["model"]["dropout"] = 0.0
     said["data"]["augment"] = {"margin": 1.0}
-    loop.train(loop.recipe_of(said), tmp_path / "one")
+    loop.train(recipe_of(said), tmp_path / "one")
     said["train"] |= {"devices": 2, "strategy": "ddp", "accelerator": "cpu"}
     (tmp_path / "two.yaml").write_text(yaml.safe_dump(said))
-    script = "import sys; from negatoscope.training.loop import train; from negatoscope.training.recipe import load_recipe; train(load_recipe(sys.argv[1]), sys.argv[2])"
-    file = tmp_path / "go.py"
-    file.write_text(script)
-    done = subprocess.run([sys.executable, str(file), str(tmp_path / "two.yaml"), str(tmp_path / "two")], capture_output=True, text=True, check=False, timeout=300)
+    program = tmp_path / "go.py"
+    program.write_text(
+        "import sys\nfrom negatoscope.training.loop import train\nfrom negatoscope.training.recipe import load_recipe\n"
+        "train(load_recipe(sys.argv[1]), sys.argv[2])\n"
+    )
+    command = [sys.executable, str(program), str(tmp_path / "two.yaml"), str(tmp_path / "two")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     one, two = _weights(tmp_path / "one", "best"), _weights(tmp_path / "two", "best")
     for name, tensor in one.items():

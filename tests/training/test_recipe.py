@@ -31,7 +31,10 @@ def test_each_shipped_recipe_loads_and_says_its_command(name: str) -> None:
         ({"trian": {}}, r"unknown key 'trian', did you mean 'train'"),
         ({"train": {"epochs": "many"}}, r"train\.epochs: .*\(it is 'many'\)"),
         ({"train": {"schedule": {"kind": "plateu"}}}, r"train\.schedule\.kind: .*'plateau'"),
-        ({"losses": [{"name": "crossentropy"}]}, r"losses\.0: unknown loss 'crossentropy'; did you mean 'cross-entropy'"),
+        (
+            {"losses": [{"name": "crossentropy"}]},
+            r"losses\.0: unknown loss 'crossentropy'; did you mean 'cross-entropy'",
+        ),
         ({"losses": [{"name": "cross-entropy", "smoothing": 1}]}, r"losses\.0: unknown key 'smoothing'"),
         ({"decode": {"beam": 2, "best": 3}}, r"decode: .*needs a beam of at least 3"),
     ],

@@ -1,8 +1,8 @@
 """The command `negatoscope`: one file a verb, no logic of its own.
 
-A verb's file has either a Typer called `app` (a group: `negatoscope data import`) or a function called as the verb. It parses, calls
-one documented Python function, prints. Errors are turned into one line and an exit code here and nowhere else:
-0 done, 1 failed, 2 wrong use.
+A verb's file has either a Typer called `app` (a group: `negatoscope data import`) or a function called as the verb.
+It parses, calls one documented Python function, prints. Errors are turned into one line and an exit code here and
+nowhere else: 0 done, 1 failed, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def _root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
 ) -> None:
-    logging.getLogger("lightning_fabric.utilities.rank_zero").setLevel(logging.WARNING)  # it tells of each precision it sets up
+    logging.getLogger("lightning_fabric.utilities.rank_zero").setLevel(
+        logging.WARNING
+    )  # it tells of each precision it sets up
     if version:
         print(__version__)
         raise typer.Exit

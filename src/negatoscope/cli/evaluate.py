@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,20 @@ def evaluate(
         str | None,
         typer.Option(help="Comma between names: bleu,meteor,rouge,cider,... All that can be had if not said."),
     ] = None,
+    clinical: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings of clinical efficacy, comma between: r2gen, wcl, cvse, chexbert, example, ca, any "
+            "AVERAGE-SET-UNCERTAIN as macro-5-ignore, usual, or all."
+        ),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Print the columns of one paper's table: r2gen, ca, wcl, cvse, ithn, chexbert.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="CSV of the 14 observations of the predictions, in place of the labeler.")
+    ] = None,
+    reference_labels: Annotated[Path | None, typer.Option(help="The same of the references.")] = None,
     train: Annotated[Path | None, typer.Option(help="Training reports: tells what share was copied from them.")] = None,
     form: Annotated[
         str,
@@ -60,13 +75,22 @@ def evaluate(
 
         negatoscope evaluate res.csv gts.csv --protocol r2gen --vocabulary iu-xray
 
+        negatoscope evaluate mine.jsonl references.jsonl --table wcl
+
+        negatoscope evaluate mine.jsonl references.jsonl --metrics clinical --clinical cvse,micro-5-ignore
+
         negatoscope evaluate mine.jsonl annotation.json --split test --train annotation.json --json
     """
     from negatoscope.cli.progress import watch_on
     from negatoscope.metrics.evaluate import evaluate, read_earlier
+    from negatoscope.metrics.paper_tables import table_named
     from negatoscope.metrics.protocol import protocol_named
     from negatoscope.whole_files import write_json
 
+    columns = None if table is None else table_named(table)
+    if columns is not None:
+        metrics = metrics or ",".join(columns.metrics)
+        clinical = f"{columns.clinical},{clinical}" if clinical else columns.clinical
     done = evaluate(
         predictions,
         references,
@@ -78,6 +102,9 @@ def evaluate(
         split=split,
         missing=missing,
         unasked=unasked,
+        clinical=clinical,
+        labels=labels,
+        reference_labels=reference_labels,
         watch=watch_on(silent=as_json),
     )
     earlier = None if against is None else read_earlier(against, done)
@@ -86,10 +113,12 @@ def evaluate(
     if as_json:
         print_json(done.as_json() | ({} if earlier is None else {"earlier": earlier}))
     else:
-        _show(done, earlier)
+        _show(done, earlier, None if columns is None else columns.figures)
+        if clinical is not None and columns is None:
+            _show_observations(done)
 
 
-def _show(done: Evaluation, earlier: dict[str, float] | None) -> None:
+def _show(done: Evaluation, earlier: dict[str, float] | None, only: Sequence[str] | None = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -104,7 +133,8 @@ def _show(done: Evaluation, earlier: dict[str, float] | None) -> None:
         table.add_column("earlier", justify="right")
         table.add_column("difference", justify="right")
     metric = None
-    for figure, value in done.figures.items():
+    for figure in only or done.figures:
+        value = done.figures[figure]
         if metric not in (None, done.metric_of[figure]):
             table.add_section()
         metric = done.metric_of[figure]
@@ -117,6 +147,29 @@ def _show(done: Evaluation, earlier: dict[str, float] | None) -> None:
     for name, why in done.left_out.items():
         console.print(f"left out: {name} ({why})", style="yellow", highlight=False)
     console.print(f"signature: {done.signature}", style="dim", highlight=False)
+
+
+def _show_observations(done: Evaluation) -> None:
+    """The 14 observations, uncertain as the first setting has it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from negatoscope.metrics.clinical import Clinical, each_observation
+    from negatoscope.studies.study import OBSERVATIONS
+
+    metric = done.metrics.get("clinical")
+    if not isinstance(metric, Clinical):
+        return
+    first = metric.settings[0]
+    policy = first.ways[0].uncertain if first.ways else first.asks or "positive"
+    figures = each_observation(done.rows["clinical"].sum(axis=0), policy)
+    said = "ignored" if policy == "ignore" else policy
+    table = Table("observation", title=f"{done.n:,} studies, uncertain {said} ({first.name})", title_justify="left")
+    for name in figures:
+        table.add_column(name, justify="right")
+    for k, name in enumerate(OBSERVATIONS):
+        table.add_row(name, *(f"{v[k]:,.0f}" if what.startswith("in ") else f"{v[k]:.3f}" for what, v in figures.items()))
+    Console(soft_wrap=True).print(table)
 
 
 def _counted(done: Evaluation) -> str:

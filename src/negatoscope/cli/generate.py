@@ -11,7 +11,9 @@ from negatoscope.cli.options import Json, Set, changes_of, print_json
 
 
 def generate(
-    checkpoint: Annotated[Path, typer.Argument(help="A run's folder (its best epoch is taken) or a .safetensors file.")],
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A run's folder (its best epoch is taken) or a .safetensors file.")
+    ],
     out: Annotated[Path, typer.Option(help="The JSONL to write: one object a study with `id`, `report`, `score`.")],
     store: Annotated[Path | None, typer.Option(help="Another store than the one the run learned from.")] = None,
     split: Annotated[str, typer.Option(help="train, val, test or none.")] = "test",

@@ -12,7 +12,10 @@ import yaml
 from negatoscope.errors import WrongUse
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output in place of tables and bars.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting: --set train.lr=1e-3. May be given often.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting: --set train.lr=1e-3. May be given often."),
+]
 
 
 def changes_of(said: Iterable[str] | None) -> dict[str, Any]:

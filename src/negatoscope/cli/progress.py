@@ -27,7 +27,9 @@ T = TypeVar("T")
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text("" if not speed else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2f}/s", style="progress.data.speed")
+        return Text(
+            "" if not speed else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2f}/s", style="progress.data.speed"
+        )
 
 
 def watch_on(console: Console | None = None, *, silent: bool = False) -> Watch:

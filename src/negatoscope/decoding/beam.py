@@ -1,8 +1,8 @@
 """Beam search over any model's `start` and `step`, several studies at a time.
 
-Beams of a study lie side by side: row = study * k + beam. A study is finished, and stops costing, as soon as no living beam can still
-overtake its `best` finished reports: log-probabilities only fall, so that is known for sure, and the words are those of a search that
-runs to the end.
+Beams of a study lie side by side: row = study * k + beam. A study is finished, and stops costing, as soon as no living
+beam can still overtake its `best` finished reports: log-probabilities only fall, so that is known for sure, and the words
+are those of a search that runs to the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class _Finished:
 
 
 @torch.inference_mode()
-def beam_search(reporter: Reporter, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None) -> list[list[Written]]:
+def beam_search(
+    reporter: Reporter, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None
+) -> list[list[Written]]:
     """For each study its `settings.best` reports, best first. `state` is what `reporter.start` gave for them."""
     k, limit, a = settings.beam, settings.max_words, settings.length_penalty
     studies = len(ids)
@@ -50,7 +52,12 @@ def beam_search(reporter: Reporter, state: Any, ids: Sequence[str], settings: De
     total = torch.zeros(studies, 1, device=device)  # (B, beams)
 
     for t in range(1, limit + 1):
-        log_p = forbid(torch.log_softmax(log_p / settings.temperature, -1) if settings.temperature != 1 else log_p, written, settings, unknown)
+        log_p = forbid(
+            torch.log_softmax(log_p / settings.temperature, -1) if settings.temperature != 1 else log_p,
+            written,
+            settings,
+            unknown,
+        )
         B, beams, W = len(open_studies), total.shape[1], log_p.shape[-1]
         candidates = (total.unsqueeze(-1) + log_p.view(B, beams, W)).flatten(1)  # (B, beams * W)
         total, chosen = candidates.topk(min(k, candidates.shape[1]), dim=1)  # (B, k)
@@ -66,7 +73,11 @@ def beam_search(reporter: Reporter, state: Any, ids: Sequence[str], settings: De
 
         # The best that a living beam could still reach is its sum now, over the longest length.
         reach = (total.amax(1) / float(limit if a > 0 else t) ** a).tolist()
-        going = [i for i, study in enumerate(open_studies) if not finished[study].cannot_be_beaten_by(reach[i], settings.best)]
+        going = [
+            i
+            for i, study in enumerate(open_studies)
+            if not finished[study].cannot_be_beaten_by(reach[i], settings.best)
+        ]
         if t == limit or not going or all(reach[i] == -torch.inf for i in going):
             break
         width = total.shape[1]

@@ -12,7 +12,11 @@ from negatoscope.text.words import END
 def forbid(log_p: Tensor, written: Tensor, settings: DecodeSettings, unknown: int | None) -> Tensor:
     """Log-probabilities with forbidden words at minus infinity; `written` (R, t) holds the words so far."""
     t = written.shape[1]
-    if t < settings.min_words or (settings.suppress_unknown and unknown is not None) or (settings.block_trigrams and t >= 3):
+    if (
+        t < settings.min_words
+        or (settings.suppress_unknown and unknown is not None)
+        or (settings.block_trigrams and t >= 3)
+    ):
         log_p = log_p.clone()
         if t < settings.min_words:
             log_p[:, END] = -torch.inf

@@ -1,4 +1,5 @@
-"""Drawing words by chance, seeded: each study draws from its own stream, so that its neighbours in the batch change nothing."""
+"""Drawing words by chance, seeded: each study draws from its own stream, so that its neighbours in the batch change
+nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from negatoscope.text.words import END
 
 
 @torch.inference_mode()
-def sample(reporter: Reporter, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None) -> list[list[Written]]:
+def sample(
+    reporter: Reporter, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None
+) -> list[list[Written]]:
     """For each study `settings.best` reports drawn at random, likeliest first. Finished rows stop costing."""
     studies, draws = len(ids), settings.best
     device = next(reporter.parameters()).device
@@ -29,15 +32,24 @@ def sample(reporter: Reporter, state: Any, ids: Sequence[str], settings: DecodeS
     gained: list[list[float]] = [[] for _ in open_rows]
 
     for t in range(1, settings.max_words + 1):
-        so_far = torch.tensor([written[row] for row in open_rows], dtype=torch.long, device=device).view(len(open_rows), t - 1)
+        so_far = torch.tensor([written[row] for row in open_rows], dtype=torch.long, device=device).view(
+            len(open_rows), t - 1
+        )
         log_p = forbid(torch.log_softmax(log_p / settings.temperature, -1), so_far, settings, unknown)
         chance = _cut(log_p, settings).exp().cpu()
-        word = torch.stack([torch.multinomial(chance[i], 1, generator=streams[row])[0] for i, row in enumerate(open_rows)])
+        word = torch.stack(
+            [torch.multinomial(chance[i], 1, generator=streams[row])[0] for i, row in enumerate(open_rows)]
+        )
         for i, (row, number) in enumerate(zip(open_rows, word.tolist(), strict=True)):
             written[row].append(number)
             gained[row].append(log_p[i, number].item())
-        # All draws of a study go on together, because they share its image; a study is dropped when each of them has ended.
-        alive = [study for study in dict.fromkeys(row // draws for row in open_rows) if any(END not in written[study * draws + j] for j in range(draws))]
+        # All draws of a study go on together, because they share its image; a study is dropped when each of them has
+        # ended.
+        alive = [
+            study
+            for study in dict.fromkeys(row // draws for row in open_rows)
+            if any(END not in written[study * draws + j] for j in range(draws))
+        ]
         if not alive:
             break
         where = {row: i for i, row in enumerate(open_rows)}

@@ -12,22 +12,23 @@ from negatoscope.settings import Settings
 
 class DecodeSettings(Settings):
     method: Literal["beam", "sample"] = "beam"
-    beam: int = Field(3, ge=1, le=10)
+    beam: int = Field(default=3, ge=1, le=10)
     """Beams a study; 1 is greedy."""
-    best: int = Field(1, ge=1, le=10)
+    best: int = Field(default=1, ge=1, le=10)
     """Reports a study, best first. At most `beam` when searching; the number of draws when sampling."""
-    max_words: int = Field(60, ge=1)
-    min_words: int = Field(0, ge=0)
-    length_penalty: float = Field(0.0, ge=0)
-    """a: a report's score is the sum of its log-probabilities divided by its length to the power a. 0 leaves the sum, 1 the mean."""
+    max_words: int = Field(default=60, ge=1)
+    min_words: int = Field(default=0, ge=0)
+    length_penalty: float = Field(default=0.0, ge=0)
+    """a: a report's score is the sum of its log-probabilities divided by its length to the power a. 0 leaves the sum,
+    1 the mean."""
     block_trigrams: bool = False
     """Never write three words in a row that the report already holds."""
     suppress_unknown: bool = False
     """Never write <unk>."""
-    temperature: float = Field(1.0, gt=0)
-    top_k: int = Field(0, ge=0)
+    temperature: float = Field(default=1.0, gt=0)
+    top_k: int = Field(default=0, ge=0)
     """Sampling: draw among the k likeliest words; 0 for all."""
-    top_p: float = Field(1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     """Sampling: draw among the likeliest words that hold this share of the probability."""
     seed: int = 0
 

@@ -12,7 +12,9 @@ from negatoscope.studies.batch import Batch
 
 
 @torch.inference_mode()
-def write(reporter: Reporter, batch: Batch, settings: DecodeSettings, unknown: int | None = None) -> list[list[Written]]:
+def write(
+    reporter: Reporter, batch: Batch, settings: DecodeSettings, unknown: int | None = None
+) -> list[list[Written]]:
     """For each study of the batch its reports, best first. `unknown` is the number of <unk>, for `suppress_unknown`."""
     was_training = reporter.training
     reporter.eval()

@@ -21,6 +21,7 @@ METRICS: Mapping[str, str] = {
     "diversity": "negatoscope.metrics.diversity:Diversity",
     "lengths": "negatoscope.metrics.lengths:Lengths",
     "copied": "negatoscope.metrics.diversity:Copied",
+    "clinical": "negatoscope.metrics.clinical:Clinical",
     "chexbert": "negatoscope.metrics.learned:CheXbert",
     "radgraph": "negatoscope.metrics.learned:RadGraph",
     "bertscore": "negatoscope.metrics.learned:BertScore",
@@ -28,7 +29,7 @@ METRICS: Mapping[str, str] = {
 """Name -> where its class is. A class is given what its constructor asks for by name: `training` (the training reports
 as the metric reads them) and `watch`."""
 
-USUAL = ("bleu", "meteor", "rouge", "cider", "diversity", "lengths", "copied")
+USUAL = ("bleu", "meteor", "rouge", "cider", "diversity", "lengths", "copied", "clinical")
 """What is computed where nobody says otherwise; what cannot be is left out with its reason."""
 
 

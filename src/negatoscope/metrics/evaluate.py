@@ -13,7 +13,8 @@ import numpy as np
 from negatoscope.errors import BadInput, Trouble
 from negatoscope.metrics import USUAL, known_metric, metric_named
 from negatoscope.metrics.forms import Reports, read_reports
-from negatoscope.metrics.metric import Metric
+from negatoscope.metrics.given_labels import read_labels
+from negatoscope.metrics.metric import Detailed, Metric
 from negatoscope.metrics.pairs import Pairs, pair
 from negatoscope.metrics.protocol import Protocol
 from negatoscope.metrics.signature import Signature, refuse_unlike
@@ -62,6 +63,11 @@ class Evaluation:
         return {
             "n": self.n,
             "figures": dict(self.figures),
+            "details": {
+                name: metric.details(self.rows[name].sum(axis=0))
+                for name, metric in self.metrics.items()
+                if isinstance(metric, Detailed)
+            },
             "signature": self.signature.as_json(),
             "signatures": {figure: str(self.signature.of(metric)) for figure, metric in self.metric_of.items()},
             "left_out": dict(self.left_out),
@@ -86,18 +92,26 @@ def evaluate(
     split: str = "test",
     missing: str = "error",
     unasked: str = "error",
+    clinical: str | None = None,
+    labels: Path | str | None = None,
+    reference_labels: Path | str | None = None,
     watch: Watch = quiet,
 ) -> Evaluation:
     """Scores a file of predictions against a file of references, in any form of `forms.FORMS`.
 
     Without `metrics`, the usual ones; one that cannot be computed here is then left out with its reason, whereas one
-    that was asked for by name raises. `training`: reports of the training split, for the share that was copied."""
+    that was asked for by name raises. `training`: reports of the training split, for the share that was copied.
+    `clinical`: settings of clinical efficacy by name (`clinical_settings.py`). `labels` and `reference_labels`: CSVs
+    of the 14 observations in place of what the labeler reads."""
     said = _read(predictions, form, "prediction", split)
     asked = _read(references, references_form, "reference", split)
     learned_from = None if training is None else _read(training, "auto", "reference", "train")
     pairs = pair(said, asked, missing=missing, unasked=unasked)
     texts = None if learned_from is None else learned_from.texts
-    scored = score(pairs, protocol=protocol, metrics=metrics, training=texts, watch=watch)
+    ready = {}
+    if clinical is not None or labels is not None or reference_labels is not None:
+        ready["clinical"] = _clinical(clinical or "usual", (labels, reference_labels), (said, asked), pairs, watch)
+    scored = score(pairs, protocol=protocol, metrics=metrics, training=texts, ready=ready, watch=watch)
     files = {"predictions": said, "references": asked, "training": learned_from}
     return replace(scored, sources={role: _source(reports) for role, reports in files.items() if reports is not None})
 
@@ -108,9 +122,10 @@ def score(
     protocol: Protocol = Protocol(),  # noqa: B008 - frozen
     metrics: Sequence[str] | None = None,
     training: Sequence[str] | None = None,
+    ready: Mapping[str, Metric] | None = None,
     watch: Watch = quiet,
 ) -> Evaluation:
-    """Scores pairs that are in memory already."""
+    """Scores pairs that are in memory already. `ready`: metrics made with settings of their own, by name."""
     texts = Prepared(pairs, protocol)
     known = None if training is None else protocol.words(training, "reference")
     done: dict[str, Metric] = {}
@@ -121,7 +136,7 @@ def score(
     names = USUAL if metrics is None else tuple(dict.fromkeys(map(known_metric, metrics)))
     for name in names:
         try:
-            metric = metric_named(name, known, watch)
+            metric = (ready or {}).get(name) or metric_named(name, known, watch)
             rows[name] = metric.rows(*texts.for_metric(metric))
         except Trouble as trouble:
             if metrics is not None:
@@ -182,6 +197,31 @@ class Prepared:
                 asked = iter(self._protocol.words(flat, "reference"))
             self._made[sentences] = said, [[next(asked) for _ in wording] for wording in self._pairs.references]
         return self._made[sentences]
+
+
+def _clinical(
+    settings: str,
+    given: tuple[Path | str | None, Path | str | None],
+    reports: tuple[Reports, Reports],
+    pairs: Pairs,
+    watch: Watch,
+) -> Metric:
+    """Clinical efficacy with these settings, from given labels (of predictions, of references) where there are any."""
+    from negatoscope.metrics.clinical import Clinical
+
+    labels, said = [], ""
+    for path, of_file, role in zip(given, reports, ("predictions", "references")):
+        if path is None:
+            labels.append(None)
+            continue
+        read = read_labels(path)
+        by_id = read.of(of_file)
+        said += f".{role}-given-{read.sha256[:8]}" if role == "references" else f".{role}-given"
+        if pairs.by == "position":
+            labels.append(list(by_id.values()))
+        else:  # an empty report, scored because that was asked for, is No Finding as the labeler has it
+            labels.append([by_id.get(i, {"No Finding": 1}) for i in pairs.ids])
+    return Clinical(settings, given=(labels[0], labels[1]), given_as=said, watch=watch)
 
 
 def _source(reports: Reports) -> Source:

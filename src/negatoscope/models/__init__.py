@@ -13,8 +13,17 @@ if TYPE_CHECKING:
 
 REPORTERS = {
     "nic": "negatoscope.models.nic:NIC",
+    "visual-attention": "negatoscope.models.visual_attention:VisualAttention",
+    "st": "negatoscope.models.visual_attention:ST",
+    "spatial-attention": "negatoscope.models.spatial_attention:SpatialAttention",
+    "adaptive-attention": "negatoscope.models.adaptive_attention:AdaptiveAttention",
+    "att2in": "negatoscope.models.att2in:Att2in",
+    "up-down": "negatoscope.models.up_down:UpDown",
+    "topdown": "negatoscope.models.up_down:TopDown",
     "transformer": "negatoscope.models.transformer:Transformer",
     "r2gen": "negatoscope.models.r2gen:R2Gen",
+    "r2gencmn": "negatoscope.models.r2gencmn:R2GenCMN",
+    "xpronet": "negatoscope.models.xpronet:XProNet",
 }
 
 

@@ -3,13 +3,14 @@
     batch --look--> Sight --contrast (optional)--> Sight --start--> State --step, step, ...--> words
                                                        \\--read (teacher forcing)--> Reading
 
-`step` fed a report word by word gives the same log-probabilities as `read`; one test runs that over every registered model.
+`step` fed a report word by word gives the same log-probabilities as `read`; one test runs that over every registered
+model.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -41,34 +42,42 @@ def per_study() -> Any:
     return field(metadata={"per_study": True})
 
 
+def for_all() -> Any:
+    """Marks a field of a State that is the same for all rows: what the model itself remembers."""
+    return field(metadata={"for_all": True})
+
+
 @dataclass(frozen=True)
 class State:
     """A decoder between two words: a frozen dataclass of tensors, tuples of tensors, or None.
 
-    First dimension of each tensor: the row; R rows are B studies times k beams, the k of a study side by side. Fields marked
-    `per_study()` have B instead: the beams of a study share its image, so that it is neither copied k times nor reordered.
+    First dimension of each tensor: the row; R rows are B studies times k beams, the k of a study side by side. Fields
+    marked `per_study()` have B instead: the beams of a study share its image, so that it is neither copied k times
+    nor reordered. Fields marked `for_all()` have neither, and are never indexed.
     """
 
 
 def choose_rows(state: S, rows: Tensor, studies: Tensor | None = None) -> S:
-    """The state of other rows: beams that were reordered, multiplied, or (with `studies`) the studies still unfinished."""
+    """The state of other rows: beams that were reordered, multiplied, or (with `studies`) the studies still
+    unfinished."""
     if not is_dataclass(state) or isinstance(state, type):
         raise TypeError(f"{type(state).__name__} is no dataclass")
     chosen = {}
     for f in fields(state):
-        index = studies if f.metadata.get("per_study") else rows
-        chosen[f.name] = getattr(state, f.name) if index is None else _index(getattr(state, f.name), index)
+        if not f.metadata.get("for_all"):
+            kind = (studies, studies) if f.metadata.get("per_study") else (rows, studies)
+            chosen[f.name] = _index(getattr(state, f.name), *kind)
     return replace(state, **chosen)
 
 
-def _index(value: Any, index: Tensor) -> Any:
+def _index(value: Any, index: Tensor | None, studies: Tensor | None) -> Any:
+    if value is None or index is None:
+        return value
     if isinstance(value, Tensor):
         return value.index_select(0, index)
     if isinstance(value, tuple):
-        return tuple(_index(inner, index) for inner in value)
-    if value is None:
-        return None
-    return choose_rows(value, index)
+        return tuple(_index(inner, index, studies) for inner in value)
+    return choose_rows(value, index, studies)
 
 
 class Encoder(Protocol):
@@ -104,6 +113,12 @@ class Reporter(nn.Module, ABC):
         self.words = words
         """Width W of the logits: the vocabulary's entries and the end."""
         self.contrast: Contrast | None = None
+
+    def begin(self, batches: Callable[[], Iterable[Batch]], seed: int) -> None:
+        """Once, before the first step of a training: what a model draws from the training studies themselves.
+
+        `batches()` gives each of them once.
+        """
 
     @abstractmethod
     def look(self, batch: Batch) -> Sight:

@@ -201,6 +201,11 @@ def positions(first: int, count: int, d: int, like: Tensor) -> Tensor:
     return torch.stack([(place * rate).sin(), (place * rate).cos()], -1).flatten(1).to(like.dtype)
 
 
+def place(x: Tensor) -> Tensor:
+    """(B, N, d) plus where each of the N stands: R2GenCMN and its descendants number their patches too."""
+    return x + positions(0, x.shape[1], x.shape[2], x)
+
+
 def xavier(module: nn.Module) -> None:
     """All matrices Xavier-uniform, embeddings too, as these papers' code starts."""
     for parameter in module.parameters():

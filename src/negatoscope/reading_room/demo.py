@@ -12,6 +12,7 @@ from negatoscope.recipes import recipe_path
 from negatoscope.studies.importing import import_studies
 from negatoscope.studies.sources import open_source
 from negatoscope.studies.store import Store
+from negatoscope.studies.study import Study
 from negatoscope.training.checkpoint import load_checkpoint
 from negatoscope.training.generate import generate
 from negatoscope.training.loop import train
@@ -51,11 +52,18 @@ def demo(into: Path | str, *, studies: int = 1500, epochs: int | None = None, wa
         "one report for everybody": language_scores([constant] * len(rows), references),
     }
     note = (
-        f"{len(store):,} drawn studies, {len(run.history)} epochs; scores on the {len(rows)} studies of the test split, "
-        "references cleaned and cut as R2Gen does."
+        f"{len(store):,} drawn studies, {len(run.history)} epochs; scores on the {len(rows)} studies of the "
+        "test split, references cleaned and cut as R2Gen does."
     )
-    # Abnormal studies first: the others mostly read alike.
-    rows.sort(key=lambda row: not any(label == 1 for name, label in store.study(row["id"]).labels.items() if name != "No Finding"))
-    page = side_by_side(into / "index.html", "NIC on phantom studies", store, rows, scores=list(scores.items()), note=note)
+    rows.sort(
+        key=lambda row: _is_normal(store.study(row["id"]))
+    )  # abnormal studies first: the others mostly read alike
+    page = side_by_side(
+        into / "index.html", "NIC on phantom studies", store, rows, scores=list(scores.items()), note=note
+    )
     first = rows[0]
     return Demo(len(store), first["id"], first["report"], store.study(first["id"]).report, scores, page)
+
+
+def _is_normal(study: Study) -> bool:
+    return not any(label == 1 for name, label in study.labels.items() if name != "No Finding")

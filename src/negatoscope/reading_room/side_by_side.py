@@ -41,7 +41,9 @@ def side_by_side(
 
 
 def _card(store: Store, study: Study, written: str) -> str:
-    views = "".join(picture(read_grey(store.picture_path(one)), alt=f"{one.view} of {study.id}") for one in study.pictures)
+    views = "".join(
+        picture(read_grey(store.picture_path(one)), alt=f"{one.view} of {study.id}") for one in study.pictures
+    )
     return (
         f"<div class='card study'><div class=views>{views}</div><div>"
         f"<p class=soft>{text(study.id)}</p>"

@@ -1,4 +1,5 @@
-"""Recipes that ship: one YAML each, `<model>.<data>.yaml`, named without the ending: `negatoscope train nic.phantom`."""
+"""Recipes that ship: one YAML each, `<model>.<data>.yaml`, named without the ending: `negatoscope train
+nic.phantom`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,11 @@ from negatoscope.errors import BadInput, nearest_names
 
 
 def recipe_names() -> list[str]:
-    return sorted(path.name.removesuffix(".yaml") for path in files(__package__).iterdir() if path.name.endswith(".yaml"))
+    return sorted(
+        path.name.removesuffix(".yaml")
+        for path in files("negatoscope.recipes").iterdir()
+        if path.name.endswith(".yaml")
+    )
 
 
 def recipe_path(name: str) -> Path:
@@ -18,5 +23,5 @@ def recipe_path(name: str) -> Path:
         return Path(name)
     shipped = recipe_names()
     if name in shipped:
-        return Path(str(files(__package__) / f"{name}.yaml"))
+        return Path(str(files("negatoscope.recipes") / f"{name}.yaml"))
     raise BadInput("neither a file nor a recipe that ships", where=name, remedy=nearest_names(name, shipped))

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass  # not frozen: Fabric's mixed precision copies it field by field
 class Batch:
-    """B studies of V view slots (0 frontal, 1 lateral). Either `images` or `features` is there, `words` where reports are known."""
+    """B studies of V view slots (0 frontal, 1 lateral). Either `images` or `features` is there, `words` where reports
+    are known."""
 
     ids: tuple[str, ...]
     present: Tensor  # (B, V) bool: which view slots hold a picture

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from negatoscope.errors import BadInput, Trouble
-from negatoscope.studies.pixels import Pixels, read_pixels, to_8bit
+from negatoscope.studies.pixels import Pixels, read_pixels, shown, to_8bit
 from negatoscope.studies.study import Picture
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
@@ -70,6 +70,8 @@ def keep_grey(store: Path, study_id: str, number: int, picture: Picture, pixels:
     """Keeps grey values as a file of the store, whatever they were read from or drawn by."""
     if keeping.form == "jpeg" or keeping.bits == 8:
         pixels = Pixels(to_8bit(pixels), 8)
+    elif pixels.shown_by:  # a PNG has no place for a DICOM file's window: what it shows is what is kept
+        pixels = Pixels(shown(pixels, 16), 16)
     if keeping.short_side is not None:
         pixels = Pixels(made_smaller(pixels.grey, keeping.short_side), pixels.bits)
     if keeping.form == "jpeg":

@@ -1,11 +1,12 @@
 """Batches from a store: which study when, its pictures and words as padded tensors.
 
-What comes when depends on (seed, epoch) alone, and how a study is augmented on (seed, epoch, study): not on the number of worker
-processes, nor on whether the run was interrupted in between.
+What comes when depends on (seed, epoch) alone, and how a study is augmented on (seed, epoch, study): not on the
+number of worker processes, nor on whether the run was interrupted in between.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -61,16 +62,23 @@ class StudyLoader:
     extra: Extra = nothing_extra
     limit: int | None = None
     """The first so many studies alone."""
+    chosen: Sequence[int] | None = None
+    """Of the split's studies only those at these places of the store."""
     rank: int = 0
     world: int = 1
-    """Of `world` processes each takes its share of every batch, so that a step sees the same studies however many there are."""
+    """Of `world` processes each takes its share of every batch, so that a step sees the same studies however many
+    there are."""
     _numbers: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         splits = self.store.table(["split"])["split"].to_numpy(zero_copy_only=False)
         self._numbers = np.flatnonzero(splits == self.split)[: self.limit]
+        if self.chosen is not None:
+            self._numbers = np.intersect1d(self._numbers, self.chosen)
         if not len(self._numbers):
-            raise BadInput(f"no studies in split {self.split!r}", where=self.store.path, remedy="see `negatoscope data show`")
+            raise BadInput(
+                f"no studies in split {self.split!r}", where=self.store.path, remedy="see `negatoscope data show`"
+            )
         if self.batch % self.world:
             raise BadInput(f"a batch of {self.batch} cannot be shared by {self.world} processes", where="train.batch")
 
@@ -80,7 +88,7 @@ class StudyLoader:
 
     def __len__(self) -> int:
         """Batches an epoch."""
-        return -(-len(self._numbers) // self.batch)
+        return math.ceil(len(self._numbers) / self.batch)
 
     def batches(self, epoch: int) -> list[list[int]]:
         """Places in the store of each batch of an epoch, this process's share."""

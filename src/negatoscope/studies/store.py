@@ -262,7 +262,7 @@ def _opened(path: Path) -> pq.ParquetFile:
         raise BadInput("a part of the store cannot be read", where=path, remedy="import the studies anew") from error
 
 
-def known_split(split: str) -> str:
+def known_split(split: str) -> Split:
     if split not in SPLITS:
         raise WrongUse(f"no split {split!r}", remedy=nearest_names(split, SPLITS))
     return split

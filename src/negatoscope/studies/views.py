@@ -11,9 +11,11 @@ Arranging = Literal["by-view", "by-order"]
 
 
 def by_view(study: Study, slots: int) -> tuple[Picture | None, ...]:
-    """Frontal first, lateral second, whatever their order in the source; pictures of unknown view fill what stays empty.
+    """Frontal first, lateral second, whatever their order in the source; pictures of unknown view fill what stays
+    empty.
 
-    A second frontal does not take the lateral's place: the slot stays empty, and is masked. One slot takes the frontal, or any.
+    A second frontal does not take the lateral's place: the slot stays empty, and is masked. One slot takes the
+    frontal, or any.
     """
     wanted = ("frontal", "lateral")[:slots]
     chosen: list[Picture | None] = [next(iter(study.pictures_seen_from(view)), None) for view in wanted]  # pyright: ignore[reportArgumentType]

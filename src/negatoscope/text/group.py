@@ -191,7 +191,7 @@ def k_means(
 ) -> NDArray[np.int64]:
     """(n,) numbers of groups. Rows are of unit length, so the nearest centre is the one with the largest product."""
     rng = np.random.default_rng(settings.seed)
-    centres = vectors[rng.choice(len(vectors), number, replace=False)]
+    centres = vectors[_spread(vectors, times, number, rng)]
     cluster = np.full(len(vectors), -1)
     for _ in watch(range(settings.rounds), "K-Means", settings.rounds):
         nearest, closeness = _nearest(vectors, centres)
@@ -204,6 +204,20 @@ def k_means(
         empty = np.flatnonzero(np.bincount(cluster, minlength=number) == 0)
         centres[empty] = vectors[np.argsort(closeness, kind="stable")[: len(empty)]]
     return cluster
+
+
+def _spread(
+    vectors: NDArray[np.float32], times: NDArray[np.int64], number: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(K,) first centres, as k-means++ draws them: each with probability by its squared distance to those before."""
+    chosen = np.empty(number, np.int64)
+    chosen[0] = rng.choice(len(vectors), p=times / times.sum())
+    distance = np.full(len(vectors), np.inf)
+    for k in range(1, number):
+        distance = np.minimum(distance, np.maximum(2.0 - 2.0 * (vectors @ vectors[chosen[k - 1]]), 0.0))
+        reach = np.cumsum(distance * times)
+        chosen[k] = min(np.searchsorted(reach, rng.random() * reach[-1], side="right"), len(vectors) - 1)
+    return chosen
 
 
 def _nearest(

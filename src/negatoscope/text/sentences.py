@@ -55,9 +55,10 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _of_line(text: str) -> Iterator[str]:
-    start = _past_numbers(text, 0)
+    first = start = _past_numbers(text, 0)
     for stop in _STOP.finditer(text):
-        if stop.start() >= start and _ends(text, start, stop):
+        stray = start > first and text[start : stop.end() + 1].strip() == stop[0]  # a stop by itself after a sentence
+        if stop.start() >= start and (stray or _ends(text, start, stop)):
             yield text[start : stop.end()].strip()
             start = _past_numbers(text, stop.end())
     yield text[start:].strip()

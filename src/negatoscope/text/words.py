@@ -1,7 +1,7 @@
 """From a report to word numbers and back: the cleaning and the vocabulary of R2Gen and all that score like it.
 
-Number 0 is padding, start and end at once, as in the literature; real words count from 1. So a vocabulary of W entries (the unknown
-word among them) needs W + 1 logits: IU X-Ray's training split gives 760 entries with cut-off 3.
+Number 0 is padding, start and end at once, as in the literature; real words count from 1. So a vocabulary of W
+entries (the unknown word among them) needs W + 1 logits: IU X-Ray's training split gives 760 entries with cut-off 3.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ END = 0
 
 Cleaning = Literal["iu-xray", "mimic-cxr", "none"]
 
-# The published pattern reads `[.,?;*!%^&_+():-\[\]{}]`, in which `:-\[` is a range: from ':' over '=', '@' and 'A'-'Z' to '['.
+# The published pattern reads `[.,?;*!%^&_+():-\[\]{}]`, in which `:-\[` is a range: from ':' over '=', '@' and
+# 'A'-'Z' to '['.
 # A hyphen therefore stays in a word. Text is lower-cased before, so the letters of the range never meet one.
-# Quotes and slashes go before the ends are stripped, the rest after: a blank that stood inside a bracket stays, as it does there.
+# Quotes and slashes go before the ends are stripped, the rest after: a blank that stood inside a bracket stays, as it
+# does there.
 _QUOTES = re.compile(r"""["/\\']""")
 _NOT_IN_WORDS = re.compile(r"[.,?;*!%^&_+():;<=>?@\[\]{}]")
 _LIST_NUMBERS = ("1. ", ""), *((f"{lead} {n}. ", ". ") for lead in (".", "") for n in (2, 3, 4, 5))
@@ -55,7 +57,8 @@ CLEANINGS: dict[str, Callable[[str], str]] = {
 
 
 def _collapse(text: str, mark: str, rounds: int) -> str:
-    """Halves runs of a mark, a fixed number of rounds: a run that is longer than that stays one in the literature too."""
+    """Halves runs of a mark, a fixed number of rounds: a run that is longer than that stays one in the literature
+    too."""
     for _ in range(rounds):
         text = text.replace(mark * 2, mark)
     return text
@@ -70,7 +73,8 @@ def _clean(report: str) -> str:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words a reporter can write, and how a report becomes words. Frozen, saved as JSON with the run and in each checkpoint."""
+    """The words a reporter can write, and how a report becomes words. Frozen, saved as JSON with the run and in each
+    checkpoint."""
 
     words: tuple[str, ...]
     """In the order of their numbers: word k has number k + 1."""
@@ -96,7 +100,9 @@ class Vocabulary:
         clean = cleaning_named(cleaning)
         seen = Counter(word for report in reports for word in clean(report).split())
         if not seen:
-            raise BadInput("no words in the training reports", where="vocabulary", remedy="check the store's train split")
+            raise BadInput(
+                "no words in the training reports", where="vocabulary", remedy="check the store's train split"
+            )
         kept = {word for word, count in seen.items() if count >= cutoff}
         return cls(tuple(sorted(kept | {UNKNOWN})), cleaning, max_words, cutoff)
 

@@ -1,7 +1,7 @@
 """Checkpoints: safetensors whose header also holds the recipe and the vocabulary. One file alone can write a report.
 
-`best.safetensors` holds a reporter, `last.safetensors` a reporter and all that the loop needs to go on. Both are written under
-another name and renamed, so that a run killed at any moment leaves the one before.
+`best.safetensors` holds a reporter, `last.safetensors` a reporter and all that the loop needs to go on. Both are
+written under another name and renamed, so that a run killed at any moment leaves the one before.
 """
 
 from __future__ import annotations
@@ -55,15 +55,21 @@ def load_checkpoint(path: Path | str) -> Checkpoint:
         with safe_open(path, framework="pt") as opened:
             header = opened.metadata() or {}
             if "recipe" not in header or "vocabulary" not in header:
-                raise BadInput("weights, but no recipe and vocabulary in it: not a checkpoint of negatoscope", where=path)
+                raise BadInput(
+                    "weights, but no recipe and vocabulary in it: not a checkpoint of negatoscope", where=path
+                )
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
         said = {key: json.loads(header[key]) for key in ("format", "recipe", "vocabulary", "about")}
     except FileNotFoundError as error:
         raise BadInput("no such checkpoint", where=path) from error
     except (SafetensorError, KeyError, ValueError) as error:
-        raise BadInput(f"damaged checkpoint ({error})", where=path, remedy="train again, or take another copy") from error
+        raise BadInput(
+            f"damaged checkpoint ({error})", where=path, remedy="train again, or take another copy"
+        ) from error
     if said["format"].get("negatoscope") != FORMAT:
-        raise BadInput(f"checkpoint format {said['format'].get('negatoscope')}, this version reads {FORMAT}", where=path)
+        raise BadInput(
+            f"checkpoint format {said['format'].get('negatoscope')}, this version reads {FORMAT}", where=path
+        )
     recipe = recipe_of(said["recipe"], where=path)
     return Checkpoint(recipe, Vocabulary.from_json(said["vocabulary"], where=path), tensors, said["about"])
 
@@ -91,7 +97,9 @@ def fill(module: torch.nn.Module, tensors: Mapping[str, Tensor], *, where: objec
         if names
     ]
     if complaints:
-        raise BadInput("tensors do not fit the model: " + "; ".join(complaints), where=where, remedy="was the recipe changed?")
+        raise BadInput(
+            "tensors do not fit the model: " + "; ".join(complaints), where=where, remedy="was the recipe changed?"
+        )
     module.load_state_dict(dict(tensors))
 
 
@@ -114,4 +122,6 @@ def unflatten(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, dict[str,
 
 
 def under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix + "/"): tensor for name, tensor in tensors.items() if name.startswith(prefix + "/")}
+    return {
+        name.removeprefix(prefix + "/"): tensor for name, tensor in tensors.items() if name.startswith(prefix + "/")
+    }

@@ -39,8 +39,9 @@ def generate(
 ) -> Generated:
     """Reports as JSONL, one object a study with `id`, `report` and `score`.
 
-    Without a store, the one that the run learned from; `decode` changes single settings of its decoding. A cache of features is not
-    needed: the checkpoint holds the backbone. Raises BadInput for a checkpoint or store that cannot be read.
+    Without a store, the one that the run learned from; `decode` changes single settings of its decoding. A cache of
+    features is not needed: the checkpoint holds the backbone. Raises BadInput for a checkpoint or store that cannot
+    be read.
     """
     reporter, loaded = load_reporter(checkpoint, device)
     said = loaded.recipe.as_dict()

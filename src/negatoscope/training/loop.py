@@ -1,15 +1,15 @@
 """The training loop: explicit, resumable to the bit, on Lightning Fabric for devices, precision and processes.
 
-Whatever is random in step k of epoch e depends on (seed, e, k) alone: dropout is reseeded before each step, the loader orders and
-augments by (seed, epoch). So a checkpoint holds no random state, and a run that was killed and resumed ends with the same weights as
-one that was not.
+Whatever is random in step k of epoch e depends on (seed, e, k) alone: dropout is reseeded before each step, the
+loader orders and augments by (seed, epoch). So a checkpoint holds no random state, and a run that was killed and
+resumed ends with the same weights as one that was not.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 from lightning_fabric import Fabric
-from torch import Tensor, nn
+from lightning_fabric.wrappers import _FabricOptimizer
+from torch import nn
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -29,49 +30,24 @@ from torch.distributed.checkpoint.state_dict import (
 
 from negatoscope.errors import Trouble, WrongUse
 from negatoscope.models.base import Reporter
-from negatoscope.settings import read_yaml
 from negatoscope.studies.batch import Batch
-from negatoscope.studies.loader import StudyLoader
 from negatoscope.studies.store import Store
 from negatoscope.text.words import Vocabulary
 from negatoscope.training.build import build_reporter
 from negatoscope.training.checkpoint import Checkpoint, flatten, load_checkpoint, save_checkpoint, under, unflatten
 from negatoscope.training.data import loader_for
+from negatoscope.training.learner import build_learner, reporters_own
 from negatoscope.training.logs import Logs
-from negatoscope.training.objectives import Objective, build_objective
 from negatoscope.training.optimise import make_optimiser, out_of_patience, rate_factor, set_rates
 from negatoscope.training.precision import precision_for
-from negatoscope.training.recipe import Recipe, recipe_of
-from negatoscope.training.writing import language_scores, save_jsonl, write_reports
+from negatoscope.training.recipe import Recipe
+from negatoscope.training.run_folder import must_be_of
+from negatoscope.training.validation import validate
+from negatoscope.training.writing import save_jsonl
 from negatoscope.watch import Watch, quiet
 from negatoscope.whole_files import write_json
 
 FULL = StateDictOptions(full_state_dict=True, cpu_offload=True)
-
-
-class Learner(nn.Module):
-    """A reporter and what it is trained by, so that one forward pass gives every term of the loss."""
-
-    def __init__(self, reporter: Reporter, objectives: dict[str, tuple[float, Objective]]) -> None:
-        super().__init__()
-        self.reporter = reporter
-        self.weights = {name: weight for name, (weight, _) in objectives.items()}
-        self.objectives = objectives_module(objectives)
-
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The terms by name, and their weighted sum as 'loss'."""
-        reading = self.reporter(batch)
-        terms: dict[str, Tensor] = {}
-        total = torch.zeros((), device=reading.logits.device)
-        for name, objective in self.objectives.items():
-            for term, value in objective(reading, batch).items():
-                terms[term] = value
-                total = total + self.weights[name] * value
-        return {"loss": total, **terms}
-
-
-def objectives_module(objectives: dict[str, tuple[float, Objective]]) -> nn.ModuleDict:
-    return nn.ModuleDict({name: objective for name, (_, objective) in objectives.items()})  # pyright: ignore[reportArgumentType]
 
 
 @dataclass
@@ -115,8 +91,8 @@ def train(
 ) -> Run:
     """Trains, or goes on training, in a run's folder; a run that is finished is left as it is.
 
-    `after_step(epoch, step)` is called after each step (tests interrupt there). Raises Trouble when a loss is not finite, WrongUse
-    when the folder holds a run of another recipe.
+    `after_step(epoch, step)` is called after each step (tests interrupt there). Raises Trouble when a loss is not
+    finite, WrongUse when the folder holds a run of another recipe.
     """
     return _Training(recipe, Path(folder), watch, clock, after_step).run()
 
@@ -153,13 +129,20 @@ class _Training:
         store = Store.open(self.recipe.data.store)
         self.vocabulary = earlier.vocabulary if earlier is not None else self._learn_words(store)
         torch.manual_seed(self.settings.seed)
-        learner = Learner(build_reporter(self.recipe, self.vocabulary), _objectives(self.recipe))
-        self.loader = loader_for(self.recipe, self.vocabulary, store, "train", rank=fabric.global_rank, world=fabric.world_size)
+        learner = build_learner(self.recipe, build_reporter(self.recipe, self.vocabulary))
+        self.loader = loader_for(
+            self.recipe, self.vocabulary, store, "train", rank=fabric.global_rank, world=fabric.world_size
+        )
         self.validation = loader_for(self.recipe, self.vocabulary, store, "val", limit=self.settings.validate_studies)
         self.bare = learner
+        if earlier is None:
+            self._begin(learner.to(fabric.device).eval().reporter, store)
         self.learner = fabric.setup_module(learner)
-        self.wrapped: nn.Module = self.learner._forward_module  # as DDP or FSDP wrapped it: what the state-dict functions know
-        self.optimiser = fabric.setup_optimizers(make_optimiser(self.learner, self.settings))
+        self.wrapped: nn.Module = (
+            self.learner._forward_module
+        )  # as DDP or FSDP wrapped it: what the state-dict functions know
+        optimiser: Any = fabric.setup_optimizers(make_optimiser(self.learner, self.settings))
+        self.optimiser: _FabricOptimizer = optimiser
         if earlier is not None:
             self._restore(earlier)
         self.logs = Logs(self.folder, self._steps_done()) if fabric.is_global_zero else None
@@ -177,17 +160,11 @@ class _Training:
         return self.folder / "best.safetensors"
 
     def _claim_folder(self) -> None:
-        """The folder is new, or holds this very recipe; how long to train and how often to save may differ."""
-        path = self.folder / "recipe.yaml"
-        if path.exists():
-            there = recipe_of(read_yaml(path), where=path)
-            difference = _first_difference(_comparable(there), _comparable(self.recipe))
-            if difference:
-                raise WrongUse(f"holds a run of another recipe: {difference}", where=self.folder, remedy="name another folder")
+        must_be_of(self.recipe, self.folder)
         self.fabric.barrier()
         if self.fabric.is_global_zero:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.recipe.save(path)
+            self.recipe.save(self.folder / "recipe.yaml")
 
     def _learn_words(self, store: Store) -> Vocabulary:
         said = self.recipe.data.vocabulary
@@ -196,6 +173,16 @@ class _Training:
         if self.fabric.is_global_zero:
             vocabulary.save(self.folder / "vocabulary.json")
         return vocabulary
+
+    def _begin(self, reporter: Reporter, store: Store) -> None:
+        """On each process the same, so that all start from the same weights."""
+        loader = loader_for(self.recipe, self.vocabulary, store, "train")
+
+        def batches() -> Any:
+            for batch in self.watch(loader.epoch(), "before the first step", len(loader)):
+                yield batch.to(self.fabric.device)
+
+        reporter.begin(batches, self.settings.seed)
 
     # Epochs and steps
 
@@ -224,7 +211,10 @@ class _Training:
     def _one_epoch(self) -> dict[str, float]:
         """The mean of each term over the epoch's steps."""
         progress, epoch = self.progress, self.progress.epoch
-        set_rates(self.optimiser.param_groups, rate_factor(self.settings.schedule, epoch, progress.scores(self.settings.select)))
+        set_rates(
+            self.optimiser.param_groups,
+            rate_factor(self.settings.schedule, epoch, progress.scores(self.settings.select)),
+        )
         self.learner.train()
         batches = self.loader.epoch(epoch, skip=progress.step)
         saved = self.clock()
@@ -271,40 +261,23 @@ class _Training:
         return sums
 
     def _validate(self) -> dict[str, float]:
-        """Scores of the validation split, 'val.' before their names. The test split is never looked at here."""
+        """Scores of the validation split, 'val.' before their names, the same on every process."""
         scores: dict[str, float] = {}
         reporter = self._whole_reporter()
         if self.fabric.is_global_zero and reporter is not None:
-            reporter.eval()
-            references: dict[str, str] = {}
-            losses = []
-
-            def batches_and_loss() -> Any:
-                for batch in self.watch(self.validation.epoch(), "validation", len(self.validation)):
-                    batch = batch.to(self.fabric.device)
-                    assert batch.words is not None
-                    for study, words in zip(batch.ids, batch.words.tolist(), strict=True):
-                        references[study] = self.vocabulary.decode(words[1:])
-                    with torch.inference_mode(), self.fabric.autocast():
-                        losses.append((len(batch), Learner.forward(self._evaluating(reporter), batch)["loss"].item()))
-                    yield batch
-
-            with self.fabric.autocast():
-                rows = list(write_reports(reporter, batches_and_loss(), self.vocabulary, self.recipe.decode))
-            scores = language_scores([row["report"] for row in rows], [references[row["id"]] for row in rows])
-            scores["loss"] = sum(n * loss for n, loss in losses) / sum(n for n, _ in losses)
-            scores["distinct"] = len({row["report"] for row in rows}) / len(rows)
-            scores = {f"val.{name}": value for name, value in scores.items()}
-            self._reports = rows
-            if f"val.{self.settings.select}" not in scores:
-                known = ", ".join(name.removeprefix("val.") for name in scores)
-                raise WrongUse(f"no validation score {self.settings.select!r}", where="train.select", remedy=f"known: {known}")
+            found, self._reports = validate(
+                self.bare.around(reporter),
+                self.validation,
+                self.vocabulary,
+                self.recipe.decode,
+                autocast=self.fabric.autocast(),
+                watch=self.watch,
+            )
+            if self.settings.select not in found:
+                what = f"no validation score {self.settings.select!r}"
+                raise WrongUse(what, where="train.select", remedy=f"known: {', '.join(found)}")
+            scores = {f"val.{name}": value for name, value in found.items()}
         return self.fabric.broadcast(scores)
-
-    def _evaluating(self, reporter: Reporter) -> Learner:
-        if self.bare.reporter is reporter:
-            return self.bare.eval()
-        return Learner(reporter, {name: (weight, self.bare.objectives[name]) for name, weight in self.bare.weights.items()}).eval()  # pyright: ignore[reportArgumentType]
 
     def _whole_reporter(self) -> Reporter | None:
         """The reporter in one piece on the first process, where the loop's own may be in shards."""
@@ -320,8 +293,8 @@ class _Training:
     # Saving
 
     def _save(self, is_best: bool) -> None:
-        model = get_model_state_dict(self.wrapped, options=FULL)
-        state = get_optimizer_state_dict(self.wrapped, self.optimiser.optimizer, options=FULL).get("state", {})
+        model: dict[str, Any] = get_model_state_dict(self.wrapped, options=FULL)
+        state: Any = get_optimizer_state_dict(self.wrapped, self.optimiser.optimizer, options=FULL).get("state", {})
         if self.fabric.is_global_zero:
             if is_best:
                 about = {"epoch": self.progress.epoch, "scores": self.progress.history[-1]}
@@ -329,15 +302,20 @@ class _Training:
                 save_jsonl(self.folder / "reports-val.jsonl", self._reports)
                 write_json(self.folder / "scores.json", about)
             tensors = {f"learner/{name}": tensor for name, tensor in model.items()}
-            tensors |= flatten(state, "optimiser")  # pyright: ignore[reportArgumentType]
-            save_checkpoint(self.last, Checkpoint(self.recipe, self.vocabulary, tensors, {"progress": vars(self.progress)}))
+            tensors |= flatten(state, "optimiser")
+            save_checkpoint(
+                self.last, Checkpoint(self.recipe, self.vocabulary, tensors, {"progress": vars(self.progress)})
+            )
         self.fabric.barrier()
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        set_model_state_dict(self.wrapped, under(checkpoint.tensors, "learner"), options=FULL)
-        state = unflatten(checkpoint.tensors, "optimiser")
+        weights: dict[str, Any] = dict(under(checkpoint.tensors, "learner"))
+        set_model_state_dict(self.wrapped, weights, options=FULL)
+        state: Any = unflatten(checkpoint.tensors, "optimiser")
         groups = get_optimizer_state_dict(self.wrapped, self.optimiser.optimizer)["param_groups"]
-        set_optimizer_state_dict(self.wrapped, self.optimiser.optimizer, {"state": state, "param_groups": groups}, options=FULL)
+        set_optimizer_state_dict(
+            self.wrapped, self.optimiser.optimizer, {"state": state, "param_groups": groups}, options=FULL
+        )
 
     def _steps_done(self) -> int:
         return self.progress.epoch * len(self.loader) + self.progress.step
@@ -349,11 +327,6 @@ class _Training:
         return Run(self.folder, self.recipe, history, chosen)
 
 
-def reporters_own(tensors: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Of a learner's tensors those that write: objectives leave nothing behind in a reporter."""
-    return {name.removeprefix("reporter."): tensor for name, tensor in tensors.items() if name.startswith("reporter.")}
-
-
 def split_batch(batch: Batch, parts: int) -> list[Batch]:
     """A batch in so many parts of nearly equal size, none empty."""
     if parts == 1:
@@ -362,41 +335,9 @@ def split_batch(batch: Batch, parts: int) -> list[Batch]:
     return [batch.rows(piece.tolist()) for piece in pieces]
 
 
-def _objectives(recipe: Recipe) -> dict[str, tuple[float, Objective]]:
-    built: dict[str, tuple[float, Objective]] = {}
-    for loss in recipe.losses:
-        name = str(loss["name"])
-        if name in built:
-            raise WrongUse(f"the loss {name!r} is listed twice", where="losses", remedy="give it one weight")
-        rest = {key: value for key, value in loss.items() if key not in ("name", "weight")}
-        built[name] = float(loss.get("weight", 1.0)), build_objective(name, rest)
-    return built
-
-
 def _strategy(name: str) -> Any:
     if name == "fsdp":
         from lightning_fabric.strategies import FSDPStrategy
 
         return FSDPStrategy(use_orig_params=True, state_dict_type="full")
     return name
-
-
-FREE = ("epochs", "patience", "save_minutes")
-"""What may change when a run is gone on with: none of it alters a step that was done."""
-
-
-def _comparable(recipe: Recipe) -> dict[str, Any]:
-    said = recipe.as_dict()
-    said["train"] = {key: value for key, value in said["train"].items() if key not in FREE}
-    said["data"] = {key: value for key, value in said["data"].items() if key != "workers"}
-    return said
-
-
-def _first_difference(there: Any, wanted: Any, key: str = "") -> str:
-    if isinstance(there, dict) and isinstance(wanted, dict):
-        for name in {**there, **wanted}:
-            found = _first_difference(there.get(name), wanted.get(name), f"{key}.{name}".strip("."))
-            if found:
-                return found
-        return ""
-    return "" if there == wanted else f"{key} is {there!r} there, {wanted!r} here"

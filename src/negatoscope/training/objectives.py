@@ -16,14 +16,16 @@ from negatoscope.studies.batch import Batch
 
 OBJECTIVES = {
     "cross-entropy": "negatoscope.training.objectives:CrossEntropy",
+    "xpronet-contrast": "negatoscope.training.xpronet:XProNetContrast",
+    "xpronet-observations": "negatoscope.training.xpronet:XProNetObservations",
 }
 
 
 class Objective(Protocol):
     """A loss: named terms, which the loop logs one by one, weighs and adds up.
 
-    An objective with parameters of its own (projection heads, a temperature) is an nn.Module: they are trained and saved with the
-    run, but never with the reporter, which writes without them.
+    An objective with parameters of its own (projection heads, a temperature) is an nn.Module: they are trained and
+    saved with the run, but never with the reporter, which writes without them.
     """
 
     Settings: ClassVar[type[Settings]]
@@ -46,7 +48,11 @@ class CrossEntropy(nn.Module):
 
     def forward(self, reading: Reading, batch: Batch) -> dict[str, Tensor]:
         wanted = targets(batch)[reading.mask]  # (words,)
-        return {"cross-entropy": F.cross_entropy(reading.logits[reading.mask].float(), wanted, label_smoothing=self.smoothing)}
+        return {
+            "cross-entropy": F.cross_entropy(
+                reading.logits[reading.mask].float(), wanted, label_smoothing=self.smoothing
+            )
+        }
 
 
 def build_objective(name: str, settings: dict[str, Any], *, where: object = None) -> Objective:

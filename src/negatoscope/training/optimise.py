@@ -1,4 +1,5 @@
-"""Parameter groups and learning rates. Rates are a function of the settings and of the scores so far: there is no schedule to save."""
+"""Parameter groups and learning rates. Rates are a function of the settings and of the scores so far: there is no
+schedule to save."""
 
 from __future__ import annotations
 

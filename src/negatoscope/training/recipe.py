@@ -8,6 +8,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field
 
+from negatoscope.contrast.attention import AttentionSettings
 from negatoscope.decoding.settings import DecodeSettings
 from negatoscope.models import reporter_class
 from negatoscope.settings import Settings, read_settings, read_yaml
@@ -20,9 +21,9 @@ from negatoscope.whole_files import write_text
 
 class VocabularySettings(Settings):
     cleaning: Cleaning = "iu-xray"
-    cutoff: int = Field(3, ge=1)
+    cutoff: int = Field(default=3, ge=1)
     """Words seen less often in the training reports become <unk>: 3 for IU X-Ray, 10 for MIMIC-CXR."""
-    max_words: int = Field(60, ge=2)
+    max_words: int = Field(default=60, ge=2)
     """Longest report, the start mark counted in: 60 for IU X-Ray, 100 for MIMIC-CXR."""
 
 
@@ -31,52 +32,58 @@ class DataSettings(Settings):
     """A folder that `negatoscope data import` made."""
     features: Path | None = None
     """A cache that `negatoscope features` made: the encoder's backbone is then not run while training."""
-    views: int = Field(2, ge=1, le=2)
+    views: int = Field(default=2, ge=1, le=2)
     """View slots a study: frontal, lateral."""
     arrange: Arranging = "by-view"
     augment: AugmentSettings = AugmentSettings()
     vocabulary: VocabularySettings = VocabularySettings()
-    workers: int = Field(0, ge=0)
+    workers: int = Field(default=0, ge=0)
     """Processes that read images beside the one that trains."""
 
 
 class ScheduleSettings(Settings):
     kind: Literal["constant", "step", "plateau"] = "step"
-    every: int = Field(50, ge=1)
+    every: int = Field(default=50, ge=1)
     """step: epochs between two drops. plateau: epochs without progress before a drop."""
-    factor: float = Field(0.1, gt=0, lt=1)
+    factor: float = Field(default=0.1, gt=0, lt=1)
 
 
 class TrainSettings(Settings):
-    epochs: int = Field(30, ge=1)
-    batch: int = Field(16, ge=1)
+    epochs: int = Field(default=30, ge=1)
+    batch: int = Field(default=16, ge=1)
     """Studies a step, over all devices and accumulated parts together."""
-    accumulate: int = Field(1, ge=1)
+    accumulate: int = Field(default=1, ge=1)
     """Parts in which a step's batch goes through the model, where memory is short."""
     optimiser: Literal["adam", "adamw", "adam-amsgrad", "sgd"] = "adam-amsgrad"
-    lr: float = Field(1e-4, gt=0)
-    encoder_lr: float = Field(5e-5, ge=0)
+    lr: float = Field(default=1e-4, gt=0)
+    encoder_lr: float = Field(default=5e-5, ge=0)
     """Of the image encoder's backbone; 0 freezes it."""
-    weight_decay: float = Field(5e-5, ge=0)
-    clip: float = Field(0.0, ge=0)
+    weight_decay: float = Field(default=5e-5, ge=0)
+    clip: float = Field(default=0.0, ge=0)
     """Largest norm of the whole gradient; 0 does not clip."""
     schedule: ScheduleSettings = ScheduleSettings()
     select: str = "BLEU-4"
     """The validation score by which the best epoch is kept: any language figure, or 'loss'."""
-    patience: int = Field(0, ge=0)
+    patience: int = Field(default=0, ge=0)
     """Stop after so many validations without a new best; 0 never stops early."""
-    validate_every: int = Field(1, ge=1)
+    validate_every: int = Field(default=1, ge=1)
     """Epochs between two validations; the last epoch is always validated."""
     validate_studies: int | None = None
     """Only the first so many validation studies are written at each validation."""
     seed: int = 1
     precision: Literal["auto", "float32", "bf16"] = "auto"
-    """auto: bf16 autocast where images go through a backbone and the processor or GPU has bf16 instructions, else float32."""
+    """auto: bf16 autocast where images go through a backbone and the processor or GPU has bf16 instructions, else
+    float32."""
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-    devices: int = Field(1, ge=1)
+    devices: int = Field(default=1, ge=1)
     strategy: Literal["auto", "ddp", "fsdp"] = "auto"
-    save_minutes: float = Field(10.0, gt=0)
+    save_minutes: float = Field(default=10.0, gt=0)
     """A run saves at the end of each epoch, and in between when so much time has passed."""
+
+
+class ContrastSettings(Settings):
+    attention: AttentionSettings | None = None
+    """Contrastive Attention between encoder and decoder, whatever the model; without it, none."""
 
 
 class Recipe(Settings):
@@ -84,6 +91,7 @@ class Recipe(Settings):
     encoder: EncoderSettings = EncoderSettings()
     model: dict[str, Any]
     """`name` as `negatoscope models` lists it, and that model's own settings."""
+    contrast: ContrastSettings = ContrastSettings()
     losses: tuple[dict[str, Any], ...] = ({"name": "cross-entropy"},)
     """Each with `name`, a `weight` (1), and that loss's own settings."""
     train: TrainSettings = TrainSettings()

@@ -14,8 +14,11 @@ from negatoscope.text.words import Vocabulary
 from negatoscope.whole_files import write_text
 
 
-def write_reports(reporter: Reporter, batches: Iterable[Batch], vocabulary: Vocabulary, decode: DecodeSettings) -> Iterator[dict[str, Any]]:
-    """One object a study: `id`, `report`, `score` (its log-probability), and `others` where more than one was asked for."""
+def write_reports(
+    reporter: Reporter, batches: Iterable[Batch], vocabulary: Vocabulary, decode: DecodeSettings
+) -> Iterator[dict[str, Any]]:
+    """One object a study: `id`, `report`, `score` (its log-probability), and `others` where more than one was asked
+    for."""
     for batch in batches:
         for study, written in zip(batch.ids, write(reporter, batch, decode, vocabulary.unknown), strict=True):
             said = [{"report": vocabulary.decode(one.words), "score": one.score} for one in written]
