@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from negatoscope.contrast.attention import AttentionSettings, ContrastiveAttention
 from negatoscope.models import reporter_class
 from negatoscope.models.base import Reporter
 from negatoscope.studies.batch import Batch
 from negatoscope.vision.sight import Sight, masked_mean
 
 WORDS = 23
+FULL_STOP = 3
 FEATURES = 12
 LENGTHS = (9, 4, 12, 7)
 
@@ -30,13 +32,27 @@ class CachedFeatures(nn.Module):
 
 
 def tiny(name: str, seed: int = 0) -> Reporter:
-    kind = reporter_class(name)
+    """The smallest of its kind; `nic+ca` is NIC with Contrastive Attention, its pool filled."""
+    host, contrast, _ = name.partition("+ca")
+    kind = reporter_class(host)
     torch.manual_seed(seed)
-    return kind(kind.Settings(**kind.tiny), CachedFeatures(), WORDS)  # pyright: ignore[reportCallIssue]
+    reporter: Reporter = kind(kind.Settings(**kind.tiny), CachedFeatures(), WORDS)  # pyright: ignore[reportCallIssue]
+    reporter.full_stop = FULL_STOP
+    if contrast:
+        reporter.contrast = _contrast(reporter.width)
+    return reporter
+
+
+def _contrast(width: int) -> ContrastiveAttention:
+    """Study 2 of the batch is in the pool itself."""
+    contrast = ContrastiveAttention(AttentionSettings(heads=2), width)
+    ids = ["normal-0", "study-2", *(f"normal-{number}" for number in range(1, 8))]
+    contrast.hold(torch.randn(len(ids), 1, width), torch.ones(len(ids), 1, dtype=torch.bool), {"ids": ids})
+    return contrast
 
 
 def batch_of(lengths: tuple[int, ...] = LENGTHS, seed: int = 1) -> Batch:
-    """Reports of so many words, of which every fifth is word 3 (a full stop, say); the second study lacks its lateral."""
+    """Reports of so many words, of which every fifth is a full stop; the second study lacks its lateral."""
     draw = torch.Generator().manual_seed(seed)
     longest = max(lengths) + 2
     words, mask = (
@@ -45,7 +61,7 @@ def batch_of(lengths: tuple[int, ...] = LENGTHS, seed: int = 1) -> Batch:
     )
     for row, length in enumerate(lengths):
         said = torch.randint(1, WORDS, (length,), generator=draw)
-        said[4::5] = 3
+        said[4::5] = FULL_STOP
         words[row, 1 : length + 1] = said
         mask[row, : length + 2] = True
     present = torch.ones(len(lengths), 2, dtype=torch.bool)

@@ -25,8 +25,10 @@ VERBS = (
     "data",
     "features",
     "models",
+    "import-checkpoint",
     "train",
     "generate",
+    "explain",
     "evaluate",
     "compare",
     "label",
@@ -83,13 +85,14 @@ def _root(
 
 
 for _verb in VERBS:
-    if find_spec(f"negatoscope.cli.{_verb}") is None:
+    _name = _verb.replace("-", "_")
+    if find_spec(f"negatoscope.cli.{_name}") is None:
         continue
-    _module = import_module(f"negatoscope.cli.{_verb}")
+    _module = import_module(f"negatoscope.cli.{_name}")
     if hasattr(_module, "app"):
         app.add_typer(_module.app, name=_verb)
     else:
-        app.command(_verb)(getattr(_module, _verb))
+        app.command(_verb)(getattr(_module, _name))
 
 
 def main() -> None:

@@ -114,13 +114,15 @@ def evaluate(
         print_json(done.as_json() | ({} if earlier is None else {"earlier": earlier}))
     else:
         _show(done, earlier, None if columns is None else columns.figures)
-        if clinical is not None and columns is None:
+        if clinical is not None:
             _show_observations(done)
 
 
 def _show(done: Evaluation, earlier: dict[str, float] | None, only: Sequence[str] | None = None) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from negatoscope.studies.study import OBSERVATIONS
 
     console = Console(soft_wrap=True)
     for role, source in done.sources.items():
@@ -133,7 +135,8 @@ def _show(done: Evaluation, earlier: dict[str, float] | None, only: Sequence[str
         table.add_column("earlier", justify="right")
         table.add_column("difference", justify="right")
     metric = None
-    for figure in only or done.figures:
+    # Those of single observations stand in a table of their own.
+    for figure in only or [name for name in done.figures if name.partition(",")[0] not in OBSERVATIONS]:
         value = done.figures[figure]
         if metric not in (None, done.metric_of[figure]):
             table.add_section()
@@ -164,9 +167,10 @@ def _show_observations(done: Evaluation) -> None:
     policy = first.ways[0].uncertain if first.ways else first.asks or "positive"
     figures = each_observation(done.rows["clinical"].sum(axis=0), policy)
     said = "ignored" if policy == "ignore" else policy
-    table = Table("observation", title=f"{done.n:,} studies, uncertain {said} ({first.name})", title_justify="left")
+    table = Table(title=f"{done.n:,} studies, uncertain {said} ({first.name})", title_justify="left")
+    table.add_column("observation", no_wrap=True)
     for name in figures:
-        table.add_column(name, justify="right")
+        table.add_column(name.removeprefix("in "), justify="right")
     for k, name in enumerate(OBSERVATIONS):
         table.add_row(name, *(f"{v[k]:,.0f}" if what.startswith("in ") else f"{v[k]:.3f}" for what, v in figures.items()))
     Console(soft_wrap=True).print(table)

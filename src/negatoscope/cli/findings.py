@@ -166,7 +166,8 @@ def _labeller() -> Labeller:
 
     labeler = Labeler()
     return lambda sentences: [
-        [name for name, mark in labels.items() if mark == 1] for labels in labeler.label_many(sentences)
+        [name for name, mark in labels.items() if mark == 1 and name != "No Finding"]
+        for labels in labeler.label_many(sentences)
     ]
 
 

@@ -38,9 +38,11 @@ def train(
     path = recipe_path(recipe)
     done = loop.train(load_recipe(path, changes_of(set_)), run or Path("runs") / path.stem, watch=watch_on(silent=json))
     if json:
-        print_json({"run": str(done.folder), "epochs": len(done.history), "best": done.best})
+        print_json({"run": str(done.folder), "epochs": len(done.history), "best": done.best, "notes": done.notes})
         return
     table = Table("figure", "value", title=f"best of {len(done.history)} epochs, validation split: {done.folder}")
     for name, value in done.best.items():
         table.add_row(name, f"{value:.4g}")
     Console().print(table)
+    for note in done.notes:
+        print(note)

@@ -1,5 +1,5 @@
-"""Contrastive Attention (Liu, Yin, Wu, Ge, Zhang, Sun: Contrastive Attention for Automatic Chest X-ray Report Generation,
-Findings of ACL 2021): what sets a study apart from normal ones, between any encoder and any decoder.
+"""Contrastive Attention (Liu, Yin, Wu, Ge, Zhang, Sun: Contrastive Attention for Automatic Chest X-ray Report
+Generation, Findings of ACL 2021): what sets a study apart from normal ones, between any encoder and any decoder.
 
     Att(x, y) = softmax(x Wx (y Wy)^T / sqrt(d)) y                                     (4)
     P'        = [Att_1(v, P); ...; Att_n(v, P)]          the closest normal images     (5), (6)
@@ -7,15 +7,16 @@ Findings of ACL 2021): what sets a study apart from normal ones, between any enc
     v^d       = v - v^c                                      what sets v apart         (8)
     v'        = ReLU([v; v^d] W'),   v'_i = ReLU([v_i; v^d] W')      the same W'       (9), (10)
 
-Symbols: B studies, N patches v_i, overall vector v, width d, P the normality pool of N_P overall vectors of normal training
-studies, n heads. K is the number of places that are contrasted: 1, the overall vector, as in the paper; or, at `level: patch`
-(the paper's first idea for the future), the overall vector and each of the N patches, each with its like in the normal studies.
+Symbols: B studies, N patches v_i, overall vector v, width d, P the normality pool of N_P overall vectors of normal
+training studies, n heads. K is the number of places that are contrasted: 1, the overall vector, as in the paper; or,
+at `level: patch` (the paper's first idea for the future), the overall vector and each of the N patches, each with its
+like in the normal studies.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,7 +45,7 @@ class AttentionSettings(Settings):
     level: Literal["overall", "patch"] = "overall"
     """patch: each patch is contrasted with the same place of the normal studies, besides the overall vector."""
     normal: Literal["auto", "tag", "label"] = "auto"
-    """What makes a study normal: the MeSH tag 'normal', or CheXpert's 'No Finding'. auto: tags where the store has any."""
+    """What makes a study normal: the MeSH tag 'normal', or CheXpert's 'No Finding'. auto: tags where there are any."""
     refresh: int = Field(1, ge=0)
     """Epochs between two refreshes of the pool while what makes its vectors learns; 0 fills it once."""
     seed: int = 1
@@ -67,8 +68,9 @@ class AggregateAttention(nn.Module):
         self.scores = FORMS[form](d, heads)
 
     def forward(self, v: Tensor, pool: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-        """v (K, B, d), P (K, N_P, d), allowed (K or 1, B, N_P) -> P' (K, B, n, d), and who it is made of (K, B, n, N_P)."""
-        M = self.scores(v, pool).float().masked_fill(~allowed.unsqueeze(1), -torch.inf)  # (K, n, B, N_P)
+        """v (K, B, d), P (K, N_P, d), allowed (K or 1, B, N_P) -> P' (K, B, n, d), and whom it is made of, and how
+        much of each (K, B, n, N_P)."""
+        M = widened(self.scores(v, pool)).masked_fill(~allowed.unsqueeze(1), -torch.inf)  # (K, n, B, N_P)
         shares = M.softmax(-1)
         return gather(shares, pool).transpose(1, 2), shares.transpose(1, 2)
 
@@ -84,36 +86,31 @@ class DifferentiateAttention(nn.Module):
         """v (K, B, d), P' (K, B, n, d) -> v^c (K, B, d)."""
         rows = torch.cat([v.unsqueeze(2), closest], 2)  # (K, B, n + 1, d)
         sets = rows.flatten(0, 1)
-        shares = self.scores(sets, sets).float().softmax(-1)  # (K B, 1, n + 1, n + 1)
+        shares = widened(self.scores(sets, sets)).softmax(-1)  # (K B, 1, n + 1, n + 1)
         # The mean of the rows of shares @ rows is the mean row of shares, @ rows.
         return gather(shares.mean(2, keepdim=True), sets).view_as(v)
 
     def alone(self, v: Tensor, pool: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-        """The same over [v; P], without Aggregate Attention: v (B, d), P (N_P, d), allowed (B, N_P) -> v^c (B, d), and the
-        row of v (B, N_P).
+        """The same over [v; P], without Aggregate Attention: v (B, d), P (N_P, d), allowed (B, N_P) -> v^c (B, d),
+        and what of v's own row falls on P (B, N_P).
 
-        How normal studies meet each other is the same for every study of the batch, so it is reckoned once; what v adds to
-        each row's sum comes on top. N_P^2 (d + B) steps in place of B N_P^2 d.
+        How normal studies meet each other is the same for every study of the batch, so those scores are reckoned once.
         """
         with torch.autocast(v.device.type, enabled=False):
-            v, pool, may = v.float(), pool.float(), allowed.to(torch.float32)
+            v, pool = widened(v), widened(pool)
             among = self.scores(pool[None], pool[None])[0, 0]  # (N_P, N_P)
-            to_v = self.scores(pool[None], v[None])[0, 0]  # (N_P, B): row i of P meets v
-            of_v = self.scores(v[None], pool[None])[0, 0].masked_fill(~allowed, -torch.inf)  # (B, N_P)
+            to_v = self.scores(pool[None], v[None])[0, 0]  # (N_P, B)
+            of_v = self.scores(v[None], pool[None])[0, 0]  # (B, N_P)
             itself = self.scores(v.unsqueeze(1), v.unsqueeze(1)).view(-1, 1)  # (B, 1)
-            first = torch.cat([itself, of_v], 1).softmax(1)  # (B, 1 + N_P): the row of v
-
-            # Rows of P. Their largest scores are taken out, as any softmax does, and carry no gradient.
-            top = among.amax(1, keepdim=True).detach()  # (N_P, 1)
-            peak = torch.maximum(top, to_v.detach())  # (N_P, B)
-            rest, towards = (among - top).exp(), (to_v - peak).exp()
-            scale = (top - peak).exp()
-            whole = (scale * (rest @ may.T) + towards).clamp_min(torch.finfo(torch.float32).tiny)  # (N_P, B)
-            on_v = (may.T * towards / whole).sum(0).unsqueeze(1)  # (B, 1)
-            on_pool = (rest.T @ (may.T * scale / whole)).T * may  # (B, N_P)
-
-            share = (first + torch.cat([on_v, on_pool], 1)) / (1 + may.sum(1, keepdim=True))  # the mean of all rows
-            return share[:, :1] * v + share[:, 1:] @ pool, first[:, 1:]
+            common, first = [], []
+            for b, may in enumerate(allowed):  # study by study: each has (N_P + 1)^2 shares
+                top = torch.cat([itself[b], of_v[b]])  # (1 + N_P): the row of v
+                rows = torch.cat([top[None], torch.cat([to_v[:, b : b + 1], among], 1)[may]])
+                shares = rows.masked_fill(~F.pad(may, (1, 0), value=True), -torch.inf).softmax(-1)
+                mean = shares.mean(0)
+                common.append(mean[0] * v[b] + mean[1:] @ pool)
+                first.append(shares[0, 1:])
+            return torch.stack(common), torch.stack(first)
 
 
 @dataclass(frozen=True)
@@ -172,23 +169,25 @@ class ContrastiveAttention(nn.Module):
             self._rows = {id: row for row, id in enumerate(self.about_pool.get("ids", ()))}
         return self._rows
 
-    def make_room(self, tensors: dict[str, Tensor]) -> None:
-        """Gives the buffers the sizes of a checkpoint's."""
-        for name in self.FROM_DATA:
+    def make_room(self, tensors: Mapping[str, Tensor]) -> None:
+        """Gives the buffers the sizes of a checkpoint's, where the width fits."""
+        fits = "pool" not in tensors or tensors["pool"].shape[-1:] == (self.width,)
+        for name in self.FROM_DATA if fits else ():
             if name in tensors and tensors[name].shape != getattr(self, name).shape:
                 setattr(self, name, getattr(self, name).new_zeros(tensors[name].shape))
         self._rows = None
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any, **named: Any) -> None:
         self.make_room({name: state_dict[prefix + name] for name in self.FROM_DATA if prefix + name in state_dict})
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        super()._load_from_state_dict(state_dict, prefix, *rest, **named)
 
     # A batch
 
     def forward(self, sight: Sight, ids: Sequence[str]) -> Sight:
         """v', V' for v, V. A study of the pool is never compared with itself: `ids` tells who is who."""
         apart = self.compare(sight, ids).apart
-        of_overall, of_patches = apart[:, 0], apart[:, 1:] if self.settings.level == "patch" else apart  # (B, N or 1, d)
+        of_overall = apart[:, 0]  # (B, d)
+        of_patches = apart[:, 1:] if self.settings.level == "patch" else apart  # (B, N or 1, d)
         # [p; v^d] W' = p W'_1 + v^d W'_2: the second is the same for all patches of a study, unless each has its own.
         W1, W2 = self.update.weight.split(self.width, 1)
         overall = F.linear(sight.overall, W1) + F.linear(of_overall, W2)  # (9)
@@ -213,7 +212,8 @@ class ContrastiveAttention(nn.Module):
         widths = {sight.patches.shape[-1], sight.overall.shape[-1]}
         if widths != {self.width}:
             raise WrongUse(
-                f"contrastive attention is {self.width} wide, the features of its host {' and '.join(map(str, widths))}",
+                f"contrastive attention is {self.width} wide, "
+                f"the features of its host {' and '.join(map(str, sorted(widths)))}",
                 where="contrast.attention",
                 remedy="a host must hand out patches and overall vectors of its own `width`",
             )
@@ -222,9 +222,7 @@ class ContrastiveAttention(nn.Module):
     def _allowed(self, sight: Sight, ids: Sequence[str]) -> Tensor:
         """(K, B, N_P) bool: not the study itself, and no patch that a normal study lacks."""
         if not len(self.pool):
-            raise BadInput(
-                "the normality pool is empty", where="contrast.attention", remedy="training fills it, from normal studies"
-            )
+            raise BadInput("the normality pool is empty", where="contrast.attention", remedy="training fills it")
         own = [(number, self.rows[id]) for number, id in enumerate(ids) if id in self.rows]
         allowed = torch.ones(len(ids), len(self.pool), dtype=torch.bool)
         if own:
@@ -254,3 +252,8 @@ def places_of(sight: Sight, level: str) -> Tensor:
     """(B, K, d): the overall vector, and at level `patch` all patches after it."""
     overall = sight.overall.unsqueeze(1)
     return overall if level == "overall" else torch.cat([overall, sight.patches], 1)
+
+
+def widened(x: Tensor) -> Tensor:
+    """bf16 to float32: a softmax over a thousand studies needs the digits."""
+    return x if x.dtype == torch.float64 else x.float()

@@ -68,7 +68,7 @@ def choose_normals(store: Store, settings: AttentionSettings) -> Normals:
     places = np.flatnonzero(normal & learning)
     if len(places) < 2:
         raise BadInput(
-            f"{len(places) or 'no'} normal {'study' if len(places) == 1 else 'studies'} in the training split to compare with "
+            f"{'only one normal study' if len(places) else 'no normal studies'} in the training split to compare with "
             f"(a study is normal where {RULES[rule]})",
             where=store.path,
             remedy=_REMEDY[rule],

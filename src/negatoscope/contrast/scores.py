@@ -2,8 +2,8 @@
 
     x (G, X, d), y (G, Y, d)  ->  M (G, h, X, Y), one matrix for each of the h heads, before the softmax
 
-G sets are met at once, each x with the y of its own set. Weights are stored so that they are applied as `x @ W`, as printed.
-Biases are left out, as in the paper's equations.
+G sets are met at once, each x with the y of its own set. Weights are stored so that they are applied as `x @ W`, as
+printed. Biases are left out, as in the paper's equations.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ class Additive(nn.Module):
         return torch.stack(each, 1).squeeze(-1)  # (G, h, X, Y)
 
 
-FORMS: dict[Form, type[Dot] | type[Bilinear] | type[Additive]] = {"dot": Dot, "bilinear": Bilinear, "additive": Additive}
+FORMS: dict[Form, type[Dot] | type[Bilinear] | type[Additive]] = {
+    "dot": Dot,
+    "bilinear": Bilinear,
+    "additive": Additive,
+}
 
 
 def matrices(heads: int, rows: int, columns: int | None = None) -> nn.Parameter:

@@ -20,10 +20,16 @@ REPORTERS = {
     "att2in": "negatoscope.models.att2in:Att2in",
     "up-down": "negatoscope.models.up_down:UpDown",
     "topdown": "negatoscope.models.up_down:TopDown",
+    "hlstm": "negatoscope.models.hlstm:HLSTM",
+    "hlstm-dual": "negatoscope.models.hlstm_dual:HLSTMDual",
+    "co-attention": "negatoscope.models.co_attention:CoAttention",
+    "multi-attention": "negatoscope.models.multi_attention:MultiAttention",
+    "hcr": "negatoscope.models.hier_cnn_rnn:HierCNNRNN",
     "transformer": "negatoscope.models.transformer:Transformer",
     "r2gen": "negatoscope.models.r2gen:R2Gen",
     "r2gencmn": "negatoscope.models.r2gencmn:R2GenCMN",
     "xpronet": "negatoscope.models.xpronet:XProNet",
+    "visualgpt": "negatoscope.models.visualgpt:VisualGPT",
 }
 
 

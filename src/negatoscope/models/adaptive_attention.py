@@ -1,4 +1,4 @@
-"""Adaptive-Attention (Lu, Xiong, Parikh, Socher: Knowing When to Look, CVPR 2017, section 2.3): spatial attention and a sentinel.
+"""Adaptive-Attention (Lu, Xiong, Parikh, Socher: Knowing When to Look, CVPR 2017, section 2.3), with its sentinel.
 
     v_i = ReLU(W_a a_i),  v^g = ReLU(W_b mean(a_i)),  x_t = [w_t; v^g]               eq. 14 to 16
     h_t, m_t = LSTM(x_t, h_{t-1}, m_{t-1})                                           eq. 4
@@ -38,8 +38,8 @@ from negatoscope.vision.sight import Sight
 
 class AdaptiveAttentionSettings(AttendingSettings):
     released: bool = False
-    """The layers that the authors' code has beyond the paper: a ReLU over word embeddings; s_t through a ReLU layer and h_t
-    through a tanh layer before they are compared and added; another tanh layer before W_p."""
+    """The layers that the authors' code has beyond the paper: a ReLU over word embeddings; s_t through a ReLU layer and
+    h_t through a tanh layer before they are compared and added; another tanh layer before W_p."""
 
 
 @dataclass(frozen=True)

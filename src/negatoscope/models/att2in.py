@@ -1,4 +1,4 @@
-"""Att2in (Rennie, Marcheret, Mroueh, Ross, Goel: Self-critical Sequence Training for Image Captioning, CVPR 2017, section 2).
+"""Att2in (Rennie, Marcheret, Mroueh, Ross, Goel: Self-critical Sequence Training, CVPR 2017, section 2).
 
     x_t = E 1_{w_{t-1}}
     alpha_t = softmax over i of  W tanh(W_aI I_i + W_ah h_{t-1} + b_a),   I_t = sum_i alpha_ti I_i
@@ -25,8 +25,8 @@ from negatoscope.models.recurrent import (
     AttendingSettings,
     Features,
     Gates,
-    Projection,
     nothing,
+    patches_as,
     words_as,
 )
 from negatoscope.studies.batch import Batch
@@ -35,7 +35,8 @@ from negatoscope.vision.sight import Sight
 
 class Att2inSettings(AttendingSettings):
     features: Features = "linear"
-    """raw: as in the paper. linear: as Contrastive Attention feeds its hosts. relu: with ReLU over words too, the field's "att2in2"."""
+    """raw: as in the paper. linear: as Contrastive Attention feeds its hosts. relu: with a ReLU over words too, the
+    field's "att2in2"."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Att2in(Reporter):
         d, p, relu = settings.width, settings.dropout, settings.features == "relu"
         self.depth = d
         D = self.width = encoder.width if settings.features == "raw" else d
-        self.image = nn.Identity() if settings.features == "raw" else Projection(encoder.width, D, p, relu=relu)
+        self.image = patches_as(settings.features, encoder.width, D, p)
         self.embed = words_as(d, words, p, relu=relu)  # E
         self.attention = AdditiveAttention(D, d, settings.attention_width)  # W_aI, W_ah, W
         self.lstm = MaxoutLSTM(d, D, d=d)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from negatoscope.errors import BadInput
 from negatoscope.settings import Settings
 from negatoscope.studies.batch import Batch
+from negatoscope.text.words import Vocabulary
 from negatoscope.vision.sight import Sight
 
 S = TypeVar("S")
@@ -106,6 +107,9 @@ class Reporter(nn.Module, ABC):
     year: int
     width: int
     """d of the Sight that `look` hands out: where Contrastive Attention fits in."""
+    full_stop: int = 0
+    """Number of the word that ends a sentence, set by whoever knows the vocabulary; 0 where there is none: a report is
+    one sentence then."""
 
     def __init__(self, encoder: Encoder, words: int) -> None:
         super().__init__()
@@ -113,6 +117,9 @@ class Reporter(nn.Module, ABC):
         self.words = words
         """Width W of the logits: the vocabulary's entries and the end."""
         self.contrast: Contrast | None = None
+
+    def take_pretrained(self, vocabulary: Vocabulary) -> None:
+        """Weights from elsewhere in the place of random ones, where the settings name some; before a training."""
 
     def begin(self, batches: Callable[[], Iterable[Batch]], seed: int) -> None:
         """Once, before the first step of a training: what a model draws from the training studies themselves.

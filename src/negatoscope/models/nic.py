@@ -44,7 +44,14 @@ class NIC(Reporter):
         d = self.width = settings.width
         self.image = nn.Linear(encoder.width, d)  # W_i
         self.embed = nn.Embedding(words, d)  # W_e
-        self.lstm = nn.LSTM(d, d, settings.layers, bias=False, dropout=settings.dropout if settings.layers > 1 else 0.0, batch_first=True)
+        self.lstm = nn.LSTM(
+            d,
+            d,
+            settings.layers,
+            bias=False,
+            dropout=settings.dropout if settings.layers > 1 else 0.0,
+            batch_first=True,
+        )
         self.drop = nn.Dropout(settings.dropout)
         self.out = nn.Linear(d, words)  # W_o
         for table in (self.embed, self.out):

@@ -26,8 +26,8 @@ class AttendingSettings(Settings):
 class Projection(nn.Module):
     """Raw features (B, N, D) to patches v_i (B, N, d) and the overall v (B, d).
 
-    linear: v_i = W a_i. relu: v_i = ReLU(W a_i). v is the mean of the v_i, or, `apart`, it has weights of its own over the mean
-    of the raw features.
+    linear: v_i = W a_i. relu: v_i = ReLU(W a_i). v is the mean of the v_i, or, `apart`, it has weights of its own over
+    the mean of the raw features.
     """
 
     def __init__(self, raw: int, d: int, dropout: float = 0.0, *, relu: bool = False, apart: bool = False) -> None:
@@ -49,6 +49,10 @@ def _projected(raw: int, d: int, dropout: float, relu: bool) -> nn.Sequential:
 
 Features = Literal["raw", "linear", "relu"]
 """Patches as the backbone gave them, through W, or through W and a ReLU."""
+
+
+def patches_as(features: Features, raw: int, d: int, dropout: float, *, apart: bool = False) -> nn.Module:
+    return nn.Identity() if features == "raw" else Projection(raw, d, dropout, relu=features == "relu", apart=apart)
 
 
 def words_as(d: int, words: int, dropout: float, *, relu: bool = False) -> nn.Sequential:
@@ -82,7 +86,7 @@ class AdditiveAttention(nn.Module):
         return self.w(sums.tanh_()).squeeze(-1)
 
     def forward(self, h: Tensor, seen: Attended) -> tuple[Tensor, Tensor]:
-        """Rows h (R, d) -> what they see (R, d_patch) and alpha (R, N): a study's beams are so many queries of one look."""
+        """Rows h (R, d) -> what they see (R, d_patch), alpha (R, N). A study's beams look at once."""
         by_study = h.view(len(seen.patches), -1, h.shape[-1])  # (B, k, d)
         alpha = masked_softmax(self.scores(by_study, seen.keys), seen.mask)  # (B, k, N)
         found = alpha @ seen.patches.to(alpha.dtype)  # (B, k, d_patch)

@@ -6,7 +6,8 @@
     c_t = sum_i alpha_ti v_i                                                         eq. 5 and 8
     p_t = softmax(W_p (c_t + h_t))                                                   eq. 13, with c_t for its sum
 
-Unlike in Show, Attend and Tell, it is the LSTM's new state that looks, and what it sees is not fed back: all words of a report look at once.
+Unlike in Show, Attend and Tell, it is the LSTM's new state that looks, and what it sees is not fed back: all words of a
+report look at once.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class SpatialAttention(Reporter):
     Settings = AttendingSettings
     tiny: ClassVar[Mapping[str, Any]] = {"width": 16, "attention_width": 12, "dropout": 0.2}
     name = "spatial-attention"
-    paper = "Lu et al.: Knowing When to Look: Adaptive Attention via A Visual Sentinel for Image Captioning (its spatial attention)"
+    paper = "Lu et al.: Knowing When to Look: Adaptive Attention via A Visual Sentinel (section 2.2, without it)"
     year = 2017
 
     def __init__(self, settings: AttendingSettings, encoder: Encoder, words: int) -> None:

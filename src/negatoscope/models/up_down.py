@@ -1,4 +1,4 @@
-"""Up-Down (Anderson, He, Buehler, Teney, Johnson, Gould, Zhang: Bottom-Up and Top-Down Attention, CVPR 2018, section 3.2).
+"""Up-Down (Anderson, He, Buehler, Teney, Johnson, Gould, Zhang: Bottom-Up and Top-Down Attention, CVPR 2018).
 
     x^1_t = [h^2_{t-1}; v; W_e Pi_t],  v = mean v_i,  h^1_t = LSTM(x^1_t, h^1_{t-1})     eq. 1 and 2
     a_ti = w_a^T tanh(W_va v_i + W_ha h^1_t),  alpha_t = softmax(a_t)                    eq. 3 and 4
@@ -25,8 +25,8 @@ from negatoscope.models.recurrent import (
     Attended,
     AttendingSettings,
     Features,
-    Projection,
     nothing,
+    patches_as,
     with_study,
     words_as,
 )
@@ -55,7 +55,7 @@ class UpDownState(State):
 
 
 class UpDown(Reporter):
-    Settings: type[UpDownSettings] = UpDownSettings
+    Settings = UpDownSettings
     tiny: ClassVar[Mapping[str, Any]] = {"width": 16, "attention_width": 12, "dropout": 0.2}
     name = "up-down"
     paper = "Anderson et al.: Bottom-Up and Top-Down Attention for Image Captioning and Visual Question Answering"
@@ -66,9 +66,7 @@ class UpDown(Reporter):
         d, p, relu = settings.width, settings.dropout, settings.features == "relu"
         self.depth = d
         D = self.width = encoder.width if settings.features == "raw" else d
-        self.image = (
-            nn.Identity() if settings.features == "raw" else Projection(encoder.width, D, p, relu=relu, apart=relu)
-        )
+        self.image = patches_as(settings.features, encoder.width, D, p, apart=relu)
         self.embed = words_as(d, words, p, relu=relu)  # W_e
         self.attending = LSTM(d, D, d, d=d)  # from the word, v, and h^2_{t-1}
         self.attention = AdditiveAttention(D, d, settings.attention_width)  # W_va, W_ha, w_a

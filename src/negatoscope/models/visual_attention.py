@@ -1,4 +1,6 @@
-"""Visual-Attention (Xu, Ba, Kiros, Cho, Courville, Salakhutdinov, Zemel, Bengio: Show, Attend and Tell, ICML 2015), soft.
+"""Visual-Attention (Xu, Ba, Kiros, Cho, Courville, Salakhutdinov, Zemel, Bengio: Show, Attend and Tell, ICML 2015).
+
+The soft attention of section 4.2:
 
     c_0 = f_init,c(mean a_i),  h_0 = f_init,h(mean a_i)                                    section 3.1.2
     e_ti = f_att(a_i, h_{t-1}),  alpha_t = softmax(e_t)                                    eq. 4 and 5
@@ -25,7 +27,7 @@ from negatoscope.models.recurrent import (
     Attended,
     AttendingSettings,
     Features,
-    Projection,
+    patches_as,
     words_as,
 )
 from negatoscope.studies.batch import Batch
@@ -55,10 +57,7 @@ class VisualAttention(Reporter):
         super().__init__(encoder, words)
         m = d = settings.width
         D = self.width = encoder.width if settings.features == "raw" else d
-        relu = settings.features == "relu"
-        self.image = (
-            nn.Identity() if settings.features == "raw" else Projection(encoder.width, D, settings.dropout, relu=relu)
-        )
+        self.image = patches_as(settings.features, encoder.width, D, settings.dropout)
         self.embed = words_as(m, words, settings.dropout)  # E
         self.attention = AdditiveAttention(D, d, settings.attention_width)  # f_att
         self.lstm = LSTM(m, D, d=d)
@@ -114,7 +113,7 @@ class VisualAttention(Reporter):
 
 
 class ST(VisualAttention):
-    """The shorter form that the field's code gives this model, and that WCL's ST ("CNN + LSTM with attention") stands for.
+    """The shorter form that the field's code gives this model: WCL's ST, "CNN+LSTM with attention".
 
     h_0 = c_0 = W mean(a_i);  z_t ungated;  p(y_t) ~ exp(L h_t).
     """

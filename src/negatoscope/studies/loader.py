@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,7 +129,7 @@ class _Items(Dataset[dict[str, Any]]):
             "images": seen.images,
             "features": seen.features,
             "labels": labels_row(study.labels),
-            "extra": ours.extra(study),
+            "extra": ours.extra(replace(study, report=seen.report)),
         }
         if ours.encode is not None:
             item["words"] = ours.encode(seen.report)

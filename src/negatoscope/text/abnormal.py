@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from negatoscope.errors import BadInput
 from negatoscope.settings import Settings
-from negatoscope.whole_files import whole_file
+from negatoscope.whole_files import write_bytes
 
 FORMAT = "negatoscope abnormal sentences 1"
 LONGEST = 512
@@ -234,7 +234,7 @@ class AbnormalSentences:
 
     def save(self, path: Path | str) -> None:
         """One safetensors file: weights as half floats, everything else as its metadata."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         head = {
             "shape": self.shape.model_dump(mode="json"),
@@ -245,8 +245,7 @@ class AbnormalSentences:
             "about": self.about,
         }
         tensors = {"order": self.order.astype(np.float16), "pieces": self.pieces.astype(np.float16)}
-        with whole_file(path) as part:
-            save_file(tensors, part, metadata={"format": FORMAT, "head": json.dumps(head, ensure_ascii=False)})
+        write_bytes(path, save(tensors, metadata={"format": FORMAT, "head": json.dumps(head, ensure_ascii=False)}))
 
     @classmethod
     def load(cls, path: Path | str) -> AbnormalSentences:

@@ -30,7 +30,9 @@ def write_page(groups: Groups, path: Path | str) -> None:
     ]
     # "</script>" inside a report must not end the script.
     data = json.dumps(rows, ensure_ascii=False).replace("<", "\\u003c")
-    made = f"{groups.embedder}, K = {groups.settings.groups or 'fitted'}, seed {groups.settings.seed}"
+    clusters = len({group.cluster for group in groups.groups})
+    rule = "then parted by exclusive terms" if groups.settings.exclusive else "exclusive terms left together"
+    made = f"{groups.embedder}, {clusters:,} groups by K-Means (seed {groups.settings.seed}), {rule}"
     page = _template().replace("@@MADE@@", made.replace("&", "&amp;").replace("<", "&lt;")).replace("@@DATA@@", data)
     write_text(path, page)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from negatoscope.contrast.attention import ContrastiveAttention
 from negatoscope.models import reporter_class
 from negatoscope.models.base import Reporter
 from negatoscope.text.words import Vocabulary
@@ -14,4 +15,10 @@ def build_reporter(recipe: Recipe, vocabulary: Vocabulary, *, pretrained: bool =
     `pretrained`."""
     encoder = build_encoder(recipe.encoder, pretrained=pretrained)
     kind = reporter_class(recipe.model_name)
-    return kind(recipe.model_settings(), encoder, vocabulary.logits)  # pyright: ignore[reportCallIssue]
+    reporter: Reporter = kind(recipe.model_settings(), encoder, vocabulary.logits)  # pyright: ignore[reportCallIssue]
+    reporter.full_stop = vocabulary.number(".") if "." in vocabulary.words else 0
+    if pretrained:
+        reporter.take_pretrained(vocabulary)
+    if recipe.contrast.attention is not None:  # drawn last: the host starts as it would without
+        reporter.contrast = ContrastiveAttention(recipe.contrast.attention, reporter.width)
+    return reporter

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from negatoscope.contrast.attention import ContrastiveAttention
 from negatoscope.errors import BadInput
 from negatoscope.models.base import Reporter
 from negatoscope.text.words import Vocabulary
@@ -87,6 +88,9 @@ def load_reporter(path: Path | str, device: torch.device | str = "cpu") -> tuple
 
 def fill(module: torch.nn.Module, tensors: Mapping[str, Tensor], *, where: object) -> None:
     """Loads tensors into a module of exactly these names and shapes; raises BadInput that names what does not fit."""
+    contrast = getattr(module, "contrast", None)
+    if isinstance(contrast, ContrastiveAttention):
+        contrast.make_room({name.removeprefix("contrast."): tensor for name, tensor in tensors.items()})
     wanted = module.state_dict()
     missing = sorted(wanted.keys() - tensors.keys())
     extra = sorted(tensors.keys() - wanted.keys())

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from negatoscope.studies.loader import Look, StudyLoader
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from negatoscope.studies.loader import Extra, Look, Seen, StudyLoader
 from negatoscope.studies.store import Store
-from negatoscope.studies.study import Split
+from negatoscope.studies.study import Picture, Split, Study
+from negatoscope.text.report_forms import ReportForm, SentenceLabels
+from negatoscope.text.tags import Tags
 from negatoscope.text.words import Vocabulary
 from negatoscope.training.recipe import Recipe
 from negatoscope.vision.augment import LookAtFiles
@@ -19,13 +25,19 @@ def loader_for(
     rank: int = 0,
     world: int = 1,
     limit: int | None = None,
+    chosen: Sequence[int] | None = None,
 ) -> StudyLoader:
-    """Shuffled and augmented for the training split, in the store's order and as they are for the others."""
-    learning = split == "train"
+    """Shuffled and augmented for the training split, in the store's order and as they are for the others, and for
+    studies that were `chosen` by their places in the store."""
+    learning = split == "train" and chosen is None
+    look = look_of(recipe, learning=learning)
+    if vocabulary is not None and recipe.data.reports.changes:
+        look = LookWithForm(look, recipe.data.reports, recipe.train.seed, learning)
+        chosen = _with_report(recipe.data.reports, store, split) if chosen is None else chosen
     return StudyLoader(
         store,
         split,
-        look_of(recipe, learning=learning),
+        look,
         encode=None if vocabulary is None else vocabulary.encode,
         batch=recipe.train.batch,
         slots=recipe.data.views,
@@ -33,7 +45,9 @@ def loader_for(
         shuffle=learning,
         seed=recipe.train.seed,
         workers=recipe.data.workers,
+        extra=Extras(()) if vocabulary is None else extras_of(recipe, vocabulary, store),
         limit=limit,
+        chosen=chosen,
         rank=rank,
         world=world,
     )
@@ -48,3 +62,64 @@ def look_of(recipe: Recipe, *, learning: bool) -> Look:
     encoder = recipe.encoder
     change = recipe.data.augment if learning else None
     return LookAtFiles(encoder.image_size, encoder.fit, change, seed=recipe.train.seed)
+
+
+def reports_of(recipe: Recipe, store: Store, split: Split) -> Iterator[str]:
+    """Reports of a split as they are to be learned, empty ones left out."""
+    reports = (row.as_py() for row in store.table(["report"], split=split)["report"])
+    yield from (kept for report in reports if (kept := recipe.data.reports.kept(report)))
+
+
+def _with_report(form: ReportForm, store: Store, split: Split) -> Sequence[int] | None:
+    """Places in the store of the studies that have something left to report; None for all of them."""
+    if form.keep == "complete":
+        return None
+    rows = store.table(["split", "report"]).to_pylist()
+    return [place for place, row in enumerate(rows) if row["split"] == split and form.kept(row["report"])]
+
+
+@dataclass(frozen=True)
+class LookWithForm:
+    """Looks at a study whose report has another form: only its abnormal sentences, or another order of them."""
+
+    look: Look
+    form: ReportForm
+    seed: int
+    learning: bool
+
+    def __call__(self, store: Store, study: Study, pictures: Sequence[Picture | None], epoch: int) -> Seen:
+        form, report = self.form, study.report
+        told = form.told(report, study.id, epoch, self.seed) if self.learning else form.kept(report)
+        return self.look(store, replace(study, report=told), pictures, epoch)
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Several things that losses need besides, as one."""
+
+    parts: tuple[Extra, ...]
+
+    def __call__(self, study: Study) -> Mapping[str, Any]:
+        return {name: value for part in self.parts for name, value in part(study).items()}
+
+
+def extras_of(recipe: Recipe, vocabulary: Vocabulary, store: Store) -> Extra:
+    """What the recipe's losses learn from beside the words."""
+    parts: list[Extra] = []
+    tags = tags_of(recipe, store)
+    if tags is not None:
+        parts.append(tags)
+    if _has_loss(recipe, "switch"):
+        parts.append(SentenceLabels(vocabulary))
+    return Extras(tuple(parts))
+
+
+def tags_of(recipe: Recipe, store: Store) -> Tags | None:
+    """The tags of the training studies, where the loss `tags` asks for them."""
+    if not _has_loss(recipe, "tags"):
+        return None
+    return Tags.learned(recipe.data.tags, store.table(["tags"], split="train")["tags"].to_pylist())
+
+
+def _has_loss(recipe: Recipe, name: str) -> bool:
+    return any(loss.get("name") == name for loss in recipe.losses)

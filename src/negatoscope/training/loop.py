@@ -28,6 +28,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 
+from negatoscope.contrast.attention import ContrastiveAttention
 from negatoscope.errors import Trouble, WrongUse
 from negatoscope.models.base import Reporter
 from negatoscope.studies.batch import Batch
@@ -35,9 +36,10 @@ from negatoscope.studies.store import Store
 from negatoscope.text.words import Vocabulary
 from negatoscope.training.build import build_reporter
 from negatoscope.training.checkpoint import Checkpoint, flatten, load_checkpoint, save_checkpoint, under, unflatten
-from negatoscope.training.data import loader_for
+from negatoscope.training.data import loader_for, reports_of, tags_of
 from negatoscope.training.learner import build_learner, reporters_own
 from negatoscope.training.logs import Logs
+from negatoscope.training.normality import normality_of
 from negatoscope.training.optimise import make_optimiser, out_of_patience, rate_factor, set_rates
 from negatoscope.training.precision import precision_for
 from negatoscope.training.recipe import Recipe
@@ -45,7 +47,7 @@ from negatoscope.training.run_folder import must_be_of
 from negatoscope.training.validation import validate
 from negatoscope.training.writing import save_jsonl
 from negatoscope.watch import Watch, quiet
-from negatoscope.whole_files import write_json
+from negatoscope.whole_files import write_json, write_text
 
 FULL = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
@@ -61,6 +63,8 @@ class Progress:
     """Of each term over the steps of this epoch."""
     history: list[dict[str, float]] = field(default_factory=list)
     """One entry an epoch: terms, validation scores where it was validated, rate, seconds."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader of the run should know of its data: a pool with fewer normal studies than asked for."""
     finished: bool = False
 
     def scores(self, select: str) -> list[float]:
@@ -79,6 +83,7 @@ class Run:
     history: list[dict[str, float]]
     best: dict[str, float]
     """The history's entry of the epoch that was kept."""
+    notes: tuple[str, ...] = ()
 
 
 def train(
@@ -135,6 +140,7 @@ class _Training:
         )
         self.validation = loader_for(self.recipe, self.vocabulary, store, "val", limit=self.settings.validate_studies)
         self.bare = learner
+        self.normality = normality_of(self.recipe, store)
         if earlier is None:
             self._begin(learner.to(fabric.device).eval().reporter, store)
         self.learner = fabric.setup_module(learner)
@@ -145,6 +151,8 @@ class _Training:
         self.optimiser: _FabricOptimizer = optimiser
         if earlier is not None:
             self._restore(earlier)
+        elif self.normality is not None:
+            self._note(self.normality.normals.note)
         self.logs = Logs(self.folder, self._steps_done()) if fabric.is_global_zero else None
         self._epochs()
         return self._result()
@@ -168,10 +176,13 @@ class _Training:
 
     def _learn_words(self, store: Store) -> Vocabulary:
         said = self.recipe.data.vocabulary
-        reports = (row.as_py() for row in store.table(["report"], split="train")["report"])
+        reports = reports_of(self.recipe, store, "train")
         vocabulary = Vocabulary.build(reports, cleaning=said.cleaning, cutoff=said.cutoff, max_words=said.max_words)
         if self.fabric.is_global_zero:
             vocabulary.save(self.folder / "vocabulary.json")
+            tags = tags_of(self.recipe, store)
+            if tags is not None:
+                tags.save(self.folder / "tags.json")
         return vocabulary
 
     def _begin(self, reporter: Reporter, store: Store) -> None:
@@ -190,7 +201,9 @@ class _Training:
         settings, progress = self.settings, self.progress
         while progress.epoch < settings.epochs:
             began = self.clock()
+            self._refresh_pool(progress.epoch)
             terms = self._one_epoch()
+            self._refresh_pool(progress.epoch + 1)
             entry = {"epoch": float(progress.epoch + 1), **terms, "lr": self.optimiser.param_groups[0]["lr"]}
             last = progress.epoch + 1 == settings.epochs
             if last or (progress.epoch + 1) % settings.validate_every == 0:
@@ -207,6 +220,18 @@ class _Training:
                 self.logs.epoch(progress.history, self._steps_done())
             if progress.finished:
                 break
+
+    def _refresh_pool(self, epochs: int) -> None:
+        contrast = self.bare.reporter.contrast
+        if self.normality is None or not isinstance(contrast, ContrastiveAttention):
+            return
+        if self.normality.due(contrast, epochs):
+            self.normality.refresh(contrast, self._whole_reporter(), epochs, self.fabric, self.watch)
+
+    def _note(self, line: str) -> None:
+        self.progress.notes.append(line)
+        if self.fabric.is_global_zero:
+            write_text(self.folder / "notes.txt", "".join(f"{note}\n" for note in self.progress.notes))
 
     def _one_epoch(self) -> dict[str, float]:
         """The mean of each term over the epoch's steps."""
@@ -324,7 +349,7 @@ class _Training:
         history, select = self.progress.history, f"val.{self.settings.select}"
         validated = [entry for entry in history if select in entry]
         chosen = (min if self.settings.select == "loss" else max)(validated, key=lambda entry: entry[select])
-        return Run(self.folder, self.recipe, history, chosen)
+        return Run(self.folder, self.recipe, history, chosen, tuple(self.progress.notes))
 
 
 def split_batch(batch: Batch, parts: int) -> list[Batch]:

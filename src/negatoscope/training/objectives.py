@@ -16,6 +16,10 @@ from negatoscope.studies.batch import Batch
 
 OBJECTIVES = {
     "cross-entropy": "negatoscope.training.objectives:CrossEntropy",
+    "doubly-stochastic": "negatoscope.training.doubly_stochastic:DoublyStochastic",
+    "tags": "negatoscope.training.side_losses:TagLoss",
+    "stop": "negatoscope.training.side_losses:StopLoss",
+    "switch": "negatoscope.training.side_losses:SwitchLoss",
     "xpronet-contrast": "negatoscope.training.xpronet:XProNetContrast",
     "xpronet-observations": "negatoscope.training.xpronet:XProNetObservations",
 }

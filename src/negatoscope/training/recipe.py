@@ -13,6 +13,8 @@ from negatoscope.decoding.settings import DecodeSettings
 from negatoscope.models import reporter_class
 from negatoscope.settings import Settings, read_settings, read_yaml
 from negatoscope.studies.views import Arranging
+from negatoscope.text.report_forms import ReportForm
+from negatoscope.text.tags import TagSettings
 from negatoscope.text.words import Cleaning
 from negatoscope.vision.augment import AugmentSettings
 from negatoscope.vision.encoder import EncoderSettings
@@ -37,6 +39,9 @@ class DataSettings(Settings):
     arrange: Arranging = "by-view"
     augment: AugmentSettings = AugmentSettings()
     vocabulary: VocabularySettings = VocabularySettings()
+    reports: ReportForm = ReportForm()
+    tags: TagSettings = TagSettings()
+    """What the loss `tags` learns from."""
     workers: int = Field(default=0, ge=0)
     """Processes that read images beside the one that trains."""
 

@@ -1,0 +1,95 @@
+"""R2Gen, R2GenCMN and XProNet say what their authors' code says with the same weights (recorded by scripts/record_published.py)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from negatoscope.decoding import DecodeSettings, write
+from negatoscope.errors import BadInput
+from negatoscope.models import reporter_class
+from negatoscope.models.base import Reporter, log_probabilities
+from negatoscope.models.published import from_published, settings_of
+from negatoscope.training.xpronet import prototype_contrast
+from negatoscope.vision.encoder import Encoder
+from tests.published.drawn import BEAM, FEATURES, LONGEST, TINY, WORDS, drawn_inputs, drawn_tensor
+
+RECORDED = Path(__file__).resolve().parents[1] / "published"
+TOLD = {
+    "r2gen": {"memory_heads": TINY["rm_num_heads"]},
+    "r2gencmn": {"top_k": TINY["topk"]},
+    "xpronet": {"top_k": TINY["topk"], "labels": "reference"},
+}
+"""Settings that the tensors do not tell."""
+pytestmark = [
+    pytest.mark.parametrize("model", list(TOLD)),
+    pytest.mark.filterwarnings("ignore:labels. reference"),
+]
+
+
+def recorded(model: str) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The authors' answers, and their weights drawn anew."""
+    with safe_open(RECORDED / f"{model}.safetensors", framework="pt") as opened:
+        answers = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
+        shapes = json.loads(opened.metadata()["shapes"])
+    return answers, {name: drawn_tensor(name, tuple(shape)) for name, shape in shapes.items() if not name.endswith(".pe")}
+
+
+@pytest.fixture
+def ours(model: str) -> Reporter:
+    tensors = from_published(model, recorded(model)[1])
+    kind = reporter_class(model)
+    said = {"heads": TINY["num_heads"], **settings_of(model, tensors), **TOLD[model]}
+    reporter = kind(kind.Settings(**said), Encoder(None, width=FEATURES), WORDS)  # pyright: ignore[reportCallIssue]
+    reporter.load_state_dict(tensors)
+    return reporter.eval()
+
+
+def test_the_same_log_probabilities(model: str, ours: Reporter) -> None:
+    answers, _ = recorded(model)
+    batch, _ = drawn_inputs()
+    with torch.inference_mode():
+        reading = ours(batch)
+    difference = (log_probabilities(reading.logits) - answers["log_probabilities"])[reading.mask].abs().max().item()
+    print(f"{model}: largest difference of a log-probability {difference:.1e}")
+    assert difference < 1e-5
+
+
+def test_the_same_words(model: str, ours: Reporter) -> None:
+    answers, _ = recorded(model)
+    batch, _ = drawn_inputs()
+    written = write(ours, batch, DecodeSettings(beam=BEAM, max_words=LONGEST))
+    theirs = [tuple(row[: row.index(0)] if 0 in row else row) for row in answers["words"].tolist()]
+    assert [best[0].words for best in written] == theirs
+    assert any(theirs)
+
+
+def test_xpronets_contrast_is_the_same(model: str, ours: Reporter) -> None:
+    if model != "xpronet":
+        pytest.skip("XProNet's loss")
+    batch, labels = drawn_inputs()
+    with torch.inference_mode():
+        responses = ours(batch).extra["image_response"]
+    assert prototype_contrast(responses, labels).item() == pytest.approx(recorded(model)[0]["image_contrast"].item(), abs=1e-6)
+
+
+def test_another_models_tensors_are_refused(model: str) -> None:
+    other = "r2gencmn" if model == "r2gen" else "r2gen"
+    if model == "xpronet":
+        pytest.skip("its tensors are told apart when they are loaded")
+    _, tensors = recorded(other)
+    if model == "r2gen":
+        with pytest.raises(BadInput, match="memory-driven"):
+            from_published(model, tensors)
+    else:
+        assert "conditioning.first.weight" not in from_published(model, tensors)
+
+
+def test_a_backbone_that_is_no_resnet_is_refused(model: str) -> None:
+    with pytest.raises(BadInput, match="ResNet"):
+        from_published(model, {"visual_extractor.model.9.weight": torch.zeros(1)})
