@@ -33,7 +33,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_tables_say_n_intervals_rows_without_image_and_signature(folder: Path) -> None:
     done = run.invoke(app, ["compare", "a.jsonl", "b.jsonl", "--references", "r.jsonl", "--train", "t.jsonl", *QUICK])
     assert done.exit_code == 0, done.output
-    for line in ("all: 4 studies", "normal: 2 studies", "abnormal: 2 studies", "constant report", "signature: protocol:full"):
+    for line in (
+        "all: 4 studies",
+        "normal: 2 studies",
+        "abnormal: 2 studies",
+        "constant report",
+        "signature: protocol:full",
+    ):
         assert line in done.output
     assert "chosen on training alone" in done.output
 

@@ -79,7 +79,9 @@ def by_sklearn(asked: np.ndarray, said: np.ndarray, way: Way) -> dict[str, float
                 each.append([0.0] * 4)
             support.append(t.sum())
         weights = None if way.average == "macro" else support
-        p, r, f, a = np.zeros(4) if weights is not None and not sum(weights) else np.average(each, axis=0, weights=weights)
+        p, r, f, a = (
+            np.zeros(4) if weights is not None and not sum(weights) else np.average(each, axis=0, weights=weights)
+        )
     return {"precision": p, "recall": r, "F1": f, "accuracy": a}
 
 
@@ -180,7 +182,7 @@ def test_the_labeler_reads_the_reports_and_the_signature_says_so(tmp_path: Path)
     (tmp_path / "r.csv").write_text("id,report\na,No pleural effusion.\nb,The lungs are clear.\n")
     done = evaluate(tmp_path / "p.csv", tmp_path / "r.csv", metrics=["clinical"])
     assert done.figures["invented abnormality"] == 0.5
-    assert done.signature.labels == "chexpert-rules-1.r2gen+wcl+chexbert+example+ca"
+    assert done.signature.labels == "chexpert-rules-1.r2gen+wcl+chexbert+findings+example+ca"
     effusion = done.as_json()["details"]["clinical"]
     assert effusion["reference_by_prediction"]["Pleural Effusion"][STATES.index("negative")][0] == 1
     assert effusion["observations"]["positive"]["Pleural Effusion"]["in predictions"] == 1
@@ -200,9 +202,7 @@ def test_given_labels_take_the_labelers_place_in_any_order(tmp_path: Path) -> No
     (tmp_path / "r.csv").write_text("id,report\na,x\nb,x\n")
     said = labels_file(tmp_path / "said.csv", [{"Edema": "1.0"}, {"Edema": "-1.0"}])  # in the order of p.csv: b, a
     asked = labels_file(tmp_path / "asked.csv", [{"Edema": "-1"}, {"Edema": "0"}], ["a", "b"])
-    done = evaluate(
-        tmp_path / "p.csv", tmp_path / "r.csv", metrics=["clinical"], labels=said, reference_labels=asked
-    )
+    done = evaluate(tmp_path / "p.csv", tmp_path / "r.csv", metrics=["clinical"], labels=said, reference_labels=asked)
     met = tables(done.rows["clinical"])[:, OBSERVATIONS.index("Edema")]
     assert met[0, UNSURE, UNSURE] == 1
     assert met[1, NEGATIVE, POSITIVE] == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.metrics.test_baselines import Cache, store_of
 
 from negatoscope.errors import BadInput, WrongUse
 from negatoscope.metrics.compare import CONSTANT, NEAREST, Cell, Comparison, compare
@@ -15,7 +16,6 @@ from negatoscope.metrics.compare_page import write_comparison
 from negatoscope.metrics.compare_tables import as_csv, as_latex, as_markdown, cell_text
 from negatoscope.metrics.evaluate import evaluate
 from negatoscope.studies.study import Picture, Study
-from tests.metrics.test_baselines import Cache, store_of
 
 METRICS = ["bleu", "rouge", "diversity", "lengths", "copied", "clinical"]
 NORMAL = "The heart is normal in size. The lungs are clear. There is no pleural effusion."
@@ -67,8 +67,8 @@ def test_every_row_has_intervals_and_every_other_row_a_p(done: Comparison) -> No
 def test_parts_go_by_the_reference_and_add_up(done: Comparison) -> None:
     assert {part.name: part.n for part in done.parts} == {
         "all": 30,
-        "normal": 10,
-        "abnormal": 20,
+        "normal": 20,
+        "abnormal": 10,
         "in training": 10,
         "not in training": 20,
     }
@@ -95,6 +95,7 @@ def test_without_training_reports_the_missing_rows_are_named(folder: Path) -> No
     assert any("no constant report" in note for note in done.notes)
     assert any("nearest training study" in note for note in done.notes)
     assert [part.name for part in done.parts] == ["all", "normal", "abnormal"]
+    assert any("4 of the studies that are scored are also training studies" in note for note in made(folder).notes)
     chosen = made(folder, "bad.jsonl", metrics=["bleu"])
     assert any("chosen on training alone" in note for note in chosen.notes)
 
@@ -130,7 +131,7 @@ def test_an_earlier_evaluation_joins_or_is_refused_with_the_difference(folder: P
 
 def test_bad_input_is_refused_and_what_is_lenient_is_counted(folder: Path, tmp_path: Path) -> None:
     few = jsonl(tmp_path / "few.jsonl", [NORMAL, ""])
-    with pytest.raises(BadInput, match="28 studies .* without a prediction"):
+    with pytest.raises(BadInput, match=r"28 studies .* without a prediction"):
         made(folder, str(few), metrics=["bleu"])
     done = made(folder, str(few), metrics=["bleu"], missing="empty", draws=5)
     assert done.n == 30
@@ -145,7 +146,7 @@ def test_the_csv_holds_every_figure_of_every_part(done: Comparison) -> None:
     assert len(rows) == sum(len(cells) for part in done.parts for cells in part.rows.values())
     one = next(row for row in rows if row["part"] == "all" and row["row"] == "bad" and row["figure"] == "BLEU-4")
     assert float(one["value"]) == pytest.approx(done.parts[0].rows["bad"]["BLEU-4"].value, rel=1e-5)
-    assert {row["n"] for row in rows if row["part"] == "abnormal"} == {"20"}
+    assert {row["n"] for row in rows if row["part"] == "abnormal"} == {"10"}
 
 
 def test_latex_escapes_and_has_as_many_cells_in_each_line(done: Comparison) -> None:

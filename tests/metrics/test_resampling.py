@@ -66,13 +66,14 @@ def test_blocks_do_not_change_the_draws(two: tuple[Evaluation, Evaluation], monk
 
 def test_intervals_hold_the_figure_and_narrow_with_studies(two: tuple[Evaluation, Evaluation]) -> None:
     few = bootstrap_intervals(two[0], draws=300)
-    for figure, (low, high) in few.items():
+    for low, high in few.values():
         assert low - 1e-9 <= high
     low, high = few["BLEU-1"]
     assert low < two[0].figures["BLEU-1"] < high
     asked = reports(400, 0)
     many = bootstrap_intervals(
-        scored([text if k % 2 else other for k, (text, other) in enumerate(zip(asked, reports(400, 1)))], asked), draws=300
+        scored([text if k % 2 else other for k, (text, other) in enumerate(zip(asked, reports(400, 1)))], asked),
+        draws=300,
     )
     assert many["BLEU-1"][1] - many["BLEU-1"][0] < (high - low) / 2
 

@@ -154,3 +154,22 @@ def test_bf16_is_chosen_by_the_processors_own_word(tmp_path: Path):
         assert has_bf16_instructions(info) is expected
     assert has_bf16_instructions(tmp_path / "none") is False
     assert fast_precision("cpu") in ("float32", "bf16")
+
+
+def test_features_of_several_stages() -> None:
+    """The earlier map averaged down to the last one's grid, side by side with it."""
+    backbone = backbones.build("resnet10-narrow", pretrained=False).eval()
+    encoder = Encoder(backbone, stages=(3, 4)).eval()
+    assert encoder.width == sum(backbone.widths[2:])
+    images = torch.rand(2, 1, 64, 64)
+    with torch.no_grad():
+        several, last = encoder.maps(images), Encoder(backbone).eval().maps(images)
+        third = backbone.stages((images * encoder.scale + encoder.shift).contiguous())[2]
+    torch.testing.assert_close(several[:, backbone.widths[2] :], last)
+    torch.testing.assert_close(several[:, : backbone.widths[2]], torch.nn.functional.avg_pool2d(third, 2))
+
+
+@pytest.mark.parametrize(("stages", "said"), [((0, 4), "no stage 0"), ((5,), "no stage 5"), ((4, 4), "named twice")])
+def test_stages_that_there_are_not(stages: tuple[int, ...], said: str) -> None:
+    with pytest.raises(WrongUse, match=rf"encoder.stages: .*{said}.*stages 1 to 4"):
+        Encoder(backbones.build("resnet10-narrow", pretrained=False), stages=stages)

@@ -28,7 +28,8 @@ def compare(
         Path | None, typer.Option(help="A feature cache of that store: adds the nearest training study's report.")
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help="Test the others against this row: a file's name, constant or nearest. The first.")
+        str | None,
+        typer.Option(help="Test the others against this row: a file's name, constant or nearest. The first."),
     ] = None,
     protocol: Annotated[str, typer.Option(help="full or r2gen, as in `evaluate`.")] = "full",
     vocabulary: Annotated[str | None, typer.Option(help="For r2gen: iu-xray, a run folder, a JSON file.")] = None,
@@ -36,7 +37,9 @@ def compare(
     tokens: Annotated[str | None, typer.Option(help="spaces or ptb.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Comma between names; the usual ones if not said.")] = None,
     clinical: Annotated[str, typer.Option(help="Settings of clinical efficacy, as in `evaluate`.")] = "usual",
-    table: Annotated[str | None, typer.Option(help="Show the columns of one paper: r2gen, ca, wcl, cvse, ithn.")] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Show the columns of one paper: r2gen, ca, wcl, cvse, ithn.")
+    ] = None,
     split: Annotated[str, typer.Option(help="Which split of an annotation.json the references are.")] = "test",
     missing: Annotated[str, typer.Option(help="A reference without a prediction: error or empty.")] = "error",
     unasked: Annotated[str, typer.Option(help="A prediction without a reference: error or leave-out.")] = "error",
@@ -110,20 +113,20 @@ def _show(done: Comparison, figures: tuple[str, ...] | None) -> None:
     from negatoscope.metrics.compare_tables import cell_text, legend
 
     console = Console(soft_wrap=True, highlight=False)
+    wide = console.width >= 34 + 25 * len(done.parts[0].rows)
+    gap = " " if wide else "\n"
     for part in done.parts:
         whole = part is done.parts[0]
         table = Table(title=f"{part.name}: {part.n:,} studies", title_justify="left")
         table.add_column("figure", no_wrap=True)
         for name in part.rows:
-            table.add_column(name, justify="right", no_wrap=True)
+            table.add_column(name, justify="right", min_width=11, overflow="fold")
         for figure in done.headline(figures):
             cells = [part.rows[name].get(figure) for name in part.rows]
             if all(cell is None for cell in cells):
                 continue
             texts = [cell_text(figure, cell, between="-") for cell in cells]
-            table.add_row(figure, *(f"{value} [dim]{low_high}[/]" if whole else value for value, low_high in texts))
+            table.add_row(figure, *(f"{value}{gap}[dim]{low_high}[/]" if whole else value for value, low_high in texts))
         console.print(table)
     for line in legend(done):
         console.print(line, style="dim", markup=False)
-
-

@@ -37,7 +37,7 @@ def evaluate(
     clinical: Annotated[
         str | None,
         typer.Option(
-            help="Settings of clinical efficacy, comma between: r2gen, wcl, cvse, chexbert, example, ca, any "
+            help="Settings of clinical efficacy, comma between: r2gen, wcl, cvse, chexbert, findings, example, ca, any "
             "AVERAGE-SET-UNCERTAIN as macro-5-ignore, usual, or all."
         ),
     ] = None,
@@ -172,7 +172,9 @@ def _show_observations(done: Evaluation) -> None:
     for name in figures:
         table.add_column(name.removeprefix("in "), justify="right")
     for k, name in enumerate(OBSERVATIONS):
-        table.add_row(name, *(f"{v[k]:,.0f}" if what.startswith("in ") else f"{v[k]:.3f}" for what, v in figures.items()))
+        table.add_row(
+            name, *(f"{v[k]:,.0f}" if what.startswith("in ") else f"{v[k]:.3f}" for what, v in figures.items())
+        )
     Console(soft_wrap=True).print(table)
 
 

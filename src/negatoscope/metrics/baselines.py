@@ -139,16 +139,16 @@ def _runs(words: Sequence[str]) -> Counter[tuple[str, ...]]:
 # ---- nearest study ----
 
 
-def nearest_reports(queries: np.ndarray, training: np.ndarray, reports: Sequence[str]) -> list[str]:
+def nearest_reports(queries: np.ndarray, training: np.ndarray, reports: list[str] | tuple[str, ...]) -> list[str]:
     """For each of `queries` (q, d) the report of the row of `training` (m, d) with the largest cosine; of equals the
     first."""
     if len(training) != len(reports):
         raise WrongUse(f"features of {len(training)} training studies, and {len(reports)} reports")
     known = _unit(training)
-    nearest = []
+    nearest: list[int] = []
     for start in range(0, len(queries), 1024):
-        nearest.append((_unit(queries[start : start + 1024]) @ known.T).argmax(axis=1))
-    return [reports[k] for k in np.concatenate([np.zeros(0, int), *nearest])]
+        nearest += (_unit(queries[start : start + 1024]) @ known.T).argmax(axis=1).tolist()
+    return [reports[k] for k in nearest]
 
 
 def nearest_by_features(ids: Sequence[str], store: Store, cache: FeatureCache, watch: Watch = quiet) -> list[str]:
@@ -161,7 +161,9 @@ def nearest_by_features(ids: Sequence[str], store: Store, cache: FeatureCache, w
     if missing:
         raise BadInput(f"no study {missing[0]!r} here", where=store.path, remedy="is this the store of these studies?")
     wanted = set(ids)
-    rows = [k for k, split in enumerate(columns[1]) if split == "train" and columns[3][k] and columns[0][k] not in wanted]
+    rows = [
+        k for k, split in enumerate(columns[1]) if split == "train" and columns[3][k] and columns[0][k] not in wanted
+    ]
     if not rows:
         raise BadInput("no training studies with pictures", where=store.path)
 

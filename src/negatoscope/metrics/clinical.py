@@ -11,6 +11,7 @@ scikit-learn with `zero_division=0`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,8 @@ class Clinical:
                 several = f", {way.average} {way.over}" if len(setting.ways) > 1 else ""
                 values = averaged(totals, way)
                 shown |= {f"CE {measure}{several} ({setting.name})": values[measure] for measure in way.shown}
-            for measure in setting.each:
-                values = each_observation(totals, setting.ways[0].uncertain)[measure]
+            for way, measure in product(setting.ways[:1], setting.each):
+                values = each_observation(totals, way.uncertain)[measure]
                 shown |= {f"{name}, {measure} ({setting.name})": values[..., k] for k, name in enumerate(OBSERVATIONS)}
             if setting.asks is not None:
                 of_policy = "" if setting.name == "ca" else f", uncertain {setting.asks}"
@@ -120,7 +121,9 @@ class Clinical:
 
 def code(labels: Iterable[Labels]) -> np.ndarray:
     """Labels as the labeler gives them -> (n, 14) places in STATES."""
-    rows = [[_CODE.get(of_one[name], _BLANK) if name in of_one else _BLANK for name in OBSERVATIONS] for of_one in labels]
+    rows = [
+        [_CODE.get(of_one[name], _BLANK) if name in of_one else _BLANK for name in OBSERVATIONS] for of_one in labels
+    ]
     return np.array(rows, np.int8).reshape(len(rows), _O)
 
 

@@ -77,12 +77,14 @@ LITERATURE: Mapping[str, Setting] = {
             Way("macro", 5, "positive", ("F1",)),
         ),
     ),
+    "findings": Setting("findings", (Way("micro", 13, "positive", ("F1",)), Way("macro", 13, "positive", ("F1",)))),
     "example": Setting("example", (Way("example", 14, "positive", PRF),)),
     "ca": Setting("ca", asks="positive"),
 }
-"""r2gen also stands for those that follow it, Contrastive Attention and ITHN among them."""
+"""r2gen also stands for those that follow it, Contrastive Attention and ITHN among them. findings leaves No Finding
+out: with it, one normal report for everybody scores well."""
 
-USUAL_SETTINGS = ("r2gen", "wcl", "chexbert", "example", "ca")
+USUAL_SETTINGS = ("r2gen", "wcl", "chexbert", "findings", "example", "ca")
 """What is shown where nobody says otherwise."""
 
 

@@ -1,4 +1,4 @@
-"""Several models over the same studies, so that nobody is fooled: intervals, tests, rows that need no image, and splits.
+"""Several models over the same studies, so that nobody is fooled: intervals, tests, splits, rows that need no image.
 
 Every row is scored by one protocol against one set of references; every figure has its bootstrap interval and, against
 a chosen row, its paired permutation p. With training reports at hand the best constant report is always a row.
@@ -30,7 +30,7 @@ CONSTANT, NEAREST = "constant report", "nearest training study"
 
 HEADLINE = (
     *("BLEU-1", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr"),
-    *("CE F1 (r2gen)", "CE F1, micro 14 (chexbert)", "CE F1, micro 5 (chexbert)", "CE F1 (example)"),
+    *("CE F1 (r2gen)", "CE F1, micro 14 (chexbert)", "CE F1, micro 13 (findings)", "CE F1, micro 5 (chexbert)"),
     *("missed abnormality", "invented abnormality", "diversity", "distinct reports", "copied", "words"),
 )
 """The figures of the short tables; every other stands in the CSV and the JSON."""
@@ -155,8 +155,13 @@ def compare(
         return score(pairs, protocol=protocol, metrics=list(first.metrics), ready=ready, watch=watch)
 
     if known is not None:
-        chosen_by = () if validation is None else read_reports(validation, role="reference", split="val").texts
+        checked = None if validation is None else read_reports(validation, role="reference", split="val")
+        chosen_by = () if checked is None else checked.texts
         constant = constant_report(known.texts, chosen_by, protocol, watch)
+        notes += [
+            *_also_in(asked, known, "training"),
+            *([] if checked is None else _also_in(asked, checked, "validation")),
+        ]
         rows[CONSTANT], kinds[CONSTANT] = row_of([constant.report] * first.n), "constant"
         if not chosen_by:
             notes.append("the constant report was chosen on training alone: --val FILE gives validation reports")
@@ -194,7 +199,6 @@ def _scored(
 ) -> Evaluation:
     """As `evaluate`, with metrics that have read the references already."""
 
-
     pairs = pair(read_reports(path), asked, missing=lenience[0], unasked=lenience[1])
     texts = None if known is None else known.texts
     return score(pairs, protocol=protocol, metrics=metrics, training=texts, ready=ready, watch=watch)
@@ -215,6 +219,14 @@ def _notes(rows: Mapping[str, Evaluation]) -> list[str]:
     return notes
 
 
+def _also_in(asked: Reports, other: Reports, role: str) -> list[str]:
+    """A warning where scored studies also stand among those that the constant report was chosen on."""
+    both = 0 if asked.numbered or other.numbered else len(set(asked.ids) & set(other.ids))
+    return [
+        f"{both:,} of the studies that are scored are also {role} studies: this flatters the rows chosen on them"
+    ] * (both > 0)
+
+
 def _parts(first: Evaluation, notes: list[str]) -> dict[str, np.ndarray]:
     """Name -> which studies, a mask (n,). Both splits go by the references alone, so they are one for all rows."""
     masks: dict[str, np.ndarray] = {"all": np.ones(first.n, bool)}
@@ -230,9 +242,7 @@ def _parts(first: Evaluation, notes: list[str]) -> dict[str, np.ndarray]:
     return masks
 
 
-def _part(
-    name: str, studies: np.ndarray, rows: Mapping[str, Evaluation], against: str, draws: int, seed: int
-) -> Part:
+def _part(name: str, studies: np.ndarray, rows: Mapping[str, Evaluation], against: str, draws: int, seed: int) -> Part:
     counts = {row: Counts.of(evaluation).only(studies) for row, evaluation in rows.items()}
     drawn = dict(zip(counts, bootstrap(list(counts.values()), draws, seed)))
     # A normal study has no abnormality to miss, and how many reports are distinct belongs to the whole.
@@ -287,5 +297,3 @@ def _is_evaluation(path: Path) -> bool:
     except ValueError as error:
         raise BadInput("not JSON", where=path) from error
     return isinstance(said, dict) and {"figures", "signature"} <= said.keys()
-
-

@@ -23,9 +23,17 @@ from negatoscope.whole_files import write_json, write_text
 MOST_STUDIES = 12
 _PLOTTED = (
     *("BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "CE F1 (r2gen)", "CE F1, micro 14 (chexbert)"),
+    *("CE F1, micro 13 (findings)", "CE F1, micro 5 (chexbert)"),
     *("missed abnormality", "invented abnormality", "diversity"),
 )
-_IN_SPLITS = ("BLEU-4", "CIDEr", "CE F1 (r2gen)", "CE F1 (example)", "missed abnormality", "invented abnormality")
+_IN_SPLITS = (
+    "BLEU-4",
+    "CIDEr",
+    "CE F1 (r2gen)",
+    "CE F1, micro 13 (findings)",
+    "missed abnormality",
+    "invented abnormality",
+)
 
 STYLE = """
 svg { font: 12px system-ui, sans-serif; max-width: 100%; height: auto; } svg text { fill: var(--ink); }
@@ -52,7 +60,11 @@ def write_comparison(
     """compare.csv, compare.tex, compare.md, compare.json and compare.html in `folder`. With a store the studies in the
     page have their pictures."""
     folder = Path(folder)
-    texts = {"compare.csv": as_csv(done), "compare.tex": as_latex(done, figures), "compare.md": as_markdown(done, figures)}
+    texts = {
+        "compare.csv": as_csv(done),
+        "compare.tex": as_latex(done, figures),
+        "compare.md": as_markdown(done, figures),
+    }
     for name, said in texts.items():
         write_text(folder / name, said)
     write_json(folder / "compare.json", done.as_json())
@@ -69,8 +81,8 @@ def _body(done: Comparison, figures: Sequence[str] | None, store: Store | None) 
     colours = _colours(done)
     names = plots.legend(list(colours.items()))
     parts = [
-        f"<p class=soft>Small print: 95 % intervals from {done.draws:,} bootstrap draws of studies. Stars: paired permutation "
-        f"test against <b>{text(done.against)}</b>, * p &lt; 0.05, ** p &lt; 0.01, *** p &lt; 0.001.</p>"
+        f"<p class=soft>Small print: 95 % intervals from {done.draws:,} bootstrap draws of studies. Stars: paired "
+        f"permutation test against <b>{text(done.against)}</b>, * p &lt; 0.05, ** p &lt; 0.01, *** p &lt; 0.001.</p>"
     ]
     if done.constant is not None:
         parts.append(
@@ -91,7 +103,7 @@ def _body(done: Comparison, figures: Sequence[str] | None, store: Store | None) 
         parts += ["<h2>Length of the reports</h2>", _lengths(done, colours)]
     if clinical:
         parts += ["<h2>What the labels became</h2>"]
-        parts.append("<p class=soft>Cells of 14 observations a study. Rows: the reference; the colour is the share of the row.</p>")
+        parts.append("<p class=soft>14 cells a study. Rows: the reference; the colour is the share of the row.</p>")
         parts.append(f"<div class=plots>{_confusions(clinical)}</div>")
     parts.append(_differences(done, store))
     parts.append(f"<p class='soft signature'>signature: <code>{text(done.signature)}</code></p>")
@@ -112,7 +124,9 @@ def _table(part: Part, figures: Sequence[str]) -> str:
         if not any(figure in cells for cells in part.rows.values()):
             continue
         cells = (cell_text(figure, of_row.get(figure), between="–") for of_row in part.rows.values())
-        said = "".join(f"<td class=figure>{text(value)}<small>{text(low_high)}</small></td>" for value, low_high in cells)
+        said = "".join(
+            f"<td class=figure>{text(value)}<small>{text(low_high)}</small></td>" for value, low_high in cells
+        )
         lines.append(f"<tr><td class=name>{text(figure)}</td>{said}</tr>")
     return f"<div class=wide><table><tr><th>{part.n:,} studies</th>{head}</tr>{''.join(lines)}</table></div>"
 
@@ -133,13 +147,17 @@ def _metric_bars(done: Comparison, colours: dict[str, str]) -> str:
 
 def _splits(done: Comparison) -> str:
     figures = [figure for figure in _IN_SPLITS if figure in done.headline()]
-    head = "".join(f"<th class=figure>{text(part.name)}<br><small>{part.n:,} studies</small></th>" for part in done.parts)
+    head = "".join(
+        f"<th class=figure>{text(part.name)}<br><small>{part.n:,} studies</small></th>" for part in done.parts
+    )
     lines = []
     for figure in figures:
         lines.append(f"<tr><th colspan={len(done.parts) + 1}>{text(figure)}</th></tr>")
         for row in done.evaluations:
             cells = (cell_text(figure, part.rows[row].get(figure), between="–") for part in done.parts)
-            said = "".join(f"<td class=figure>{text(value)}<small>{text(low_high)}</small></td>" for value, low_high in cells)
+            said = "".join(
+                f"<td class=figure>{text(value)}<small>{text(low_high)}</small></td>" for value, low_high in cells
+            )
             lines.append(f"<tr><td class=name>{text(row)}</td>{said}</tr>")
     note = "Normal and abnormal, and whether the reference stands word for word in training, go by the reference alone."
     return f"<p class=soft>{note}</p><div class=wide><table><tr><th></th>{head}</tr>{''.join(lines)}</table></div>"
@@ -151,7 +169,10 @@ def _observations(done: Comparison, colours: dict[str, str]) -> str:
         own = one.rows["clinical"]
         rng = np.random.default_rng(done.seed)
         weights = rng.multinomial(one.n, np.full(one.n, 1 / one.n), size=min(done.draws, 300)).astype(float)
-        of_rows[row] = (each_observation(own.sum(axis=0), "positive"), each_observation(weights @ own, "positive")["F1"])
+        of_rows[row] = (
+            each_observation(own.sum(axis=0), "positive"),
+            each_observation(weights @ own, "positive")["F1"],
+        )
     support = next(iter(of_rows.values()))[0]["in references"]
     groups = []
     for k in np.argsort(-support, kind="stable"):
@@ -188,20 +209,27 @@ def _confusions(clinical: dict[str, Evaluation]) -> str:
 
 
 def _differences(done: Comparison, store: Store | None) -> str:
-    others = [row for row in done.evaluations if row != done.against]
-    if not others:
+    two = _two_to_show(done)
+    if two is None:
         return ""
-    one, other = done.evaluations[done.against], done.evaluations[others[0]]
+    first, second = two
+    one, other = done.evaluations[first], done.evaluations[second]
     gain = _gain(other) - _gain(one)
     order = np.argsort(-np.abs(gain), kind="stable")[:MOST_STUDIES]
     shown = [int(k) for k in order if gain[k]]
-    cards = [_card(done, done.against, others[0], k, store) for k in shown]
-    head = f"<h2>Where {text(done.against)} and {text(others[0])} differ most</h2>"
+    cards = [_card(done, first, second, k, store) for k in shown]
+    head = f"<h2>Where {text(first)} and {text(second)} differ most</h2>"
     how = (
         f"{len(shown)} of {done.n:,} studies, by the difference in observations that agree with the reference, "
-        "then by ROUGE-L. A coloured label is one where the prediction and the reference disagree."
+        "then by ROUGE-L. Labels named are those on which prediction and reference disagree."
     )
     return f"{head}<p class=soft>{how}</p>{''.join(cards)}" if cards else ""
+
+
+def _two_to_show(done: Comparison) -> tuple[str, str] | None:
+    """The chosen row and the next model; rows without a model only where there are not two models."""
+    rows = sorted(done.evaluations, key=lambda row: (done.kinds[row] != "model", row != done.against))
+    return (rows[0], rows[1]) if len(rows) > 1 else None
 
 
 def _gain(one: Evaluation) -> np.ndarray:
@@ -224,9 +252,17 @@ def _card(done: Comparison, first: str, second: str, study: int, store: Store | 
     for row in (first, second):
         one = done.evaluations[row]
         rouge = f"ROUGE-L {one.rows['rouge'][study, 0]:.2f}" if "rouge" in one.rows else ""
-        columns.append((row, one.pairs.predictions[study], f"<p>{_labels(one, study)}<span class=soft>{rouge}</span></p>"))
-    texts = "".join(f"<div><b>{text(name)}</b><p>{text(said) or '<i>empty</i>'}</p>{more}</div>" for name, said, more in columns)
-    inside = f"<div class=study><div class=views>{views}</div><div class=three>{texts}</div></div>" if views else f"<div class=three>{texts}</div>"
+        columns.append(
+            (row, one.pairs.predictions[study], f"<p>{_labels(one, study)}<span class=soft>{rouge}</span></p>")
+        )
+    texts = "".join(
+        f"<div><b>{text(name)}</b><p>{text(said) or '<i>empty</i>'}</p>{more}</div>" for name, said, more in columns
+    )
+    inside = (
+        f"<div class=study><div class=views>{views}</div><div class=three>{texts}</div></div>"
+        if views
+        else f"<div class=three>{texts}</div>"
+    )
     return f"<div class=card><p class=soft>{text(pairs.ids[study])}</p>{inside}</div>"
 
 
@@ -238,7 +274,7 @@ def _labels(one: Evaluation, study: int) -> str:
     tags = []
     for k, name in enumerate(OBSERVATIONS):
         asked, said = (int(place) for place in np.unravel_index(int(met[k].argmax()), met[k].shape))
-        if (asked in (0, 2)) != (said in (0, 2)):
+        if name != "No Finding" and (asked in (0, 2)) != (said in (0, 2)):
             how = "missed" if asked in (0, 2) else "invented"
             tags.append(f"<span class='tag bad'>{how}: {text(name)}</span>")
     return "".join(tags) or "<span class='tag good'>labels agree</span>"
@@ -251,8 +287,7 @@ def _views(store: Store, study: str) -> str:
         found = store.study(study)
     except WrongUse:
         return f"<p class=soft>{text(study)} is not in the store</p>"
+    frontal_first = sorted(found.pictures, key=lambda one: one.view != "frontal")
     return "".join(
-        picture(read_grey(store.picture_path(one)), side=200, alt=f"{one.view} of {study}") for one in found.pictures
+        picture(read_grey(store.picture_path(one)), side=200, alt=f"{one.view} of {study}") for one in frontal_first
     )
-
-

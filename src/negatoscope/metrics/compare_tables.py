@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from math import isnan
 
 from negatoscope.metrics.compare import Cell, Comparison
 
@@ -24,7 +25,7 @@ _LATEX = str.maketrans(
 
 def digits(figure: str, value: float) -> str:
     """As many as mean something: three behind the point for shares, none for counts of reports."""
-    if value != value:  # not a number
+    if isnan(value):
         return "-"
     if figure.startswith("distinct reports"):
         return f"{value:,.0f}"
@@ -35,7 +36,9 @@ def cell_text(figure: str, cell: Cell | None, *, between: str = " to ") -> tuple
     """The value with its mark, and the interval."""
     if cell is None:
         return "-", ""
-    low, high = (("", "") if cell.low is None or cell.high is None else (digits(figure, x) for x in (cell.low, cell.high)))
+    low, high = (
+        ("", "") if cell.low is None or cell.high is None else (digits(figure, x) for x in (cell.low, cell.high))
+    )
     return digits(figure, cell.value) + cell.mark, f"{low}{between}{high}" if low else ""
 
 
@@ -63,7 +66,9 @@ def as_markdown(done: Comparison, figures: Sequence[str] | None = None) -> str:
         lines.append("|" + "---|" * (len(names) + 1))
         for figure in shown:
             texts = (cell_text(figure, part.rows[name].get(figure)) for name in names)
-            cells = (f"{value.replace('*', chr(92) + '*')} ({low_high})" if low_high else value for value, low_high in texts)
+            cells = (
+                f"{value.replace('*', chr(92) + '*')} ({low_high})" if low_high else value for value, low_high in texts
+            )
             lines.append("| " + " | ".join([figure, *cells]) + " |")
         lines.append("")
     return "\n".join([*lines, *(f"- {line}" for line in legend(done)), ""])
@@ -74,15 +79,26 @@ def as_latex(done: Comparison, figures: Sequence[str] | None = None) -> str:
     shown = done.headline(figures)
     part = done.parts[0]
     lines = [r"% needs \usepackage{booktabs} and \usepackage{graphicx}", r"\begin{table}", r"\centering"]
-    caption = " ".join(f"{line[0].upper()}{line[1:]}." for line in legend(done))
-    lines += [rf"\caption{{{_tex(caption)}}}", r"\resizebox{\linewidth}{!}{%", rf"\begin{{tabular}}{{l{'r' * len(shown)}}}"]
+    said = legend(done)
+    lines[:0] = [f"% {line}" for line in said]
+    caption = " ".join(f"{line[0].upper()}{line[1:]}." for line in said[:2])
+    lines += [
+        rf"\caption{{{_tex(caption)}}}",
+        r"\resizebox{\linewidth}{!}{%",
+        rf"\begin{{tabular}}{{l{'r' * len(shown)}}}",
+    ]
     lines += [r"\toprule", " & ".join(["", *map(_tex, shown)]) + r" \\", r"\midrule"]
     for row, cells in part.rows.items():
         texts = [cell_text(figure, cells.get(figure), between="--") for figure in shown]
-        values = [value.rstrip("*") + (f"$^{{{'*' * value.count('*')}}}$" if "*" in value else "") for value, _ in texts]
+        values = [
+            value.rstrip("*") + (f"$^{{{'*' * value.count('*')}}}$" if "*" in value else "") for value, _ in texts
+        ]
         lines.append(" & ".join([_tex(row), *values]) + r" \\")
         if any(low_high for _, low_high in texts):
-            lines.append(" & ".join(["", *(rf"{{\scriptsize {low_high}}}" if low_high else "" for _, low_high in texts)]) + r" \\")
+            lines.append(
+                " & ".join(["", *(rf"{{\scriptsize {low_high}}}" if low_high else "" for _, low_high in texts)])
+                + r" \\"
+            )
     lines += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
     return "\n".join(lines)
 
@@ -94,7 +110,9 @@ def legend(done: Comparison) -> list[str]:
         f"* p < 0.05, ** p < 0.01, *** p < 0.001 against {done.against}: paired permutation test, {done.draws:,} swaps",
     ]
     if done.constant is not None:
-        said.append(f"constant report, for everybody, of {done.constant.candidates:,} candidates: {done.constant.report!r}")
+        said.append(
+            f"constant report, for everybody, of {done.constant.candidates:,} candidates: {done.constant.report!r}"
+        )
     return [*said, *done.notes, f"signature: {done.signature}"]
 
 

@@ -53,12 +53,12 @@ class Counts:
 
     def figures(self, totals: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Of all studies, or of sums (..., k)."""
-        totals = self.rows.sum(axis=0) if totals is None else totals
+        sums = self.rows.sum(axis=0) if totals is None else totals
         shown: dict[str, np.ndarray] = {}
         # A draw may hold nothing that a figure divides by; its figure is then not a number and counts in no interval.
         with np.errstate(divide="ignore", invalid="ignore"):
             for metric, columns in self.parts:
-                shown |= metric.figures(totals[..., columns])
+                shown |= metric.figures(sums[..., columns])
         return shown
 
 

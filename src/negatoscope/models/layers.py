@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from negatoscope.models.base import State, per_study
+from negatoscope.models.past import Past, PastState
 
 KeysValues = tuple[Tensor, Tensor]
 Conditions = Sequence[Tensor | None]
@@ -140,13 +141,13 @@ class DecoderLayer(nn.Module):
         return x + self.drop(self.feed_forward(self.norms[2](x, conditions[2])))
 
     def step(
-        self, x: Tensor, past: KeysValues, patches: KeysValues, mask: Tensor, conditions: Conditions
-    ) -> tuple[Tensor, KeysValues]:
-        """One word a row, (R, 1, d), and the longer past."""
+        self, x: Tensor, lines: Tensor, past: Past, patches: KeysValues, mask: Tensor, conditions: Conditions
+    ) -> tuple[Tensor, Past]:
+        """One word a row, (B, k, d) for the k rows of each study, and the longer past; lines (B, 1, k, n + k)."""
         y = self.norms[0](x, conditions[0])
-        past = longer(past, self.to_words.keys_values(y))
-        x = x + self.to_words(y, past)
-        x = x + self.to_patches.of_study(self.norms[1](x, conditions[1]), patches, mask)
+        past = past.and_then(*self.to_words.keys_values(y))
+        x = x + self.to_words(y, past.held, mask=lines)
+        x = x + self.to_patches(self.norms[1](x, conditions[1]), patches, mask=mask)
         return x + self.feed_forward(self.norms[2](x, conditions[2])), past
 
 
@@ -158,11 +159,11 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norm = Norm(d)
 
-    def start(self, patches: Tensor, mask: Tensor) -> DecoderState:
+    def start(self, patches: Tensor, mask: Tensor) -> PastState:
         """patches (B, N, d), mask (B, N)."""
         held = tuple(layer.to_patches.keys_values(patches) for layer in self.layers)
-        nothing = tuple((k[:, :, :0], v[:, :, :0]) for k, v in held)
-        return DecoderState(nothing, held, looking_mask(mask))
+        past = tuple(Past.empty(keys) for keys, _ in held)
+        return PastState(mask.new_zeros(len(mask), 0), 0, past, held, looking_mask(mask))
 
     def forward(self, x: Tensor, patches: Tensor, mask: Tensor, conditions: Sequence[Conditions] | None = None) -> Tensor:
         for number, layer in enumerate(self.layers):
@@ -170,14 +171,18 @@ class Decoder(nn.Module):
             x = layer(x, layer.to_patches.keys_values(patches), looking_mask(mask), wanted)
         return self.norm(x)
 
-    def step(self, x: Tensor, state: DecoderState, conditions: Sequence[Conditions] | None = None) -> tuple[Tensor, tuple[KeysValues, ...]]:
-        """x (R, 1, d) -> (R, 1, d), and each layer's words with this one."""
-        words = []
+    def step(
+        self, x: Tensor, state: PastState, conditions: Sequence[Conditions] | None = None
+    ) -> tuple[Tensor, PastState]:
+        """One word a row, x and conditions (B, k, d) with the k rows of each study side by side -> (B, k, d)."""
+        lines = state.one_more()
+        looking = looking_mask(lines).view(len(x), 1, x.shape[1], -1)
+        told = []
         for number, layer in enumerate(self.layers):
             wanted = conditions[number] if conditions else UNCONDITIONED
-            x, past = layer.step(x, state.words[number], state.patches[number], state.mask, wanted)
-            words.append(past)
-        return self.norm(x), tuple(words)
+            x, past = layer.step(x, looking, state.past[number], state.patches[number], state.mask, wanted)
+            told.append(past)
+        return self.norm(x), PastState(lines, state.position + 1, tuple(told), state.patches, state.mask)
 
 
 class WordEmbedding(nn.Module):
@@ -188,10 +193,10 @@ class WordEmbedding(nn.Module):
         self.table, self.d = nn.Embedding(words, d), d
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, words: Tensor, first: int = 0) -> Tensor:
-        """(B, T) words of which the first stands at place `first` -> (B, T, d)."""
+    def forward(self, words: Tensor, first: int = 0, *, one: bool = False) -> Tensor:
+        """(B, T) words of which the first stands at place `first` -> (B, T, d); all stand there if it is `one` place."""
         x = self.table(words) * math.sqrt(self.d)
-        return x + positions(first, words.shape[1], self.d, x)
+        return x + positions(first, 1 if one else words.shape[1], self.d, x)
 
 
 def positions(first: int, count: int, d: int, like: Tensor) -> Tensor:

@@ -28,12 +28,12 @@ from negatoscope.models.layers import (
     Conditions,
     Decoder,
     DecoderLayer,
-    DecoderState,
     Encoder,
     WordEmbedding,
     standardise,
     xavier,
 )
+from negatoscope.models.past import PastState
 from negatoscope.models.transformer import TransformerSettings
 from negatoscope.studies.batch import Batch
 from negatoscope.vision.sight import Sight
@@ -124,7 +124,7 @@ class Conditioning(nn.Module):
 
 @dataclass(frozen=True)
 class R2GenState(State):
-    decoder: DecoderState
+    decoder: PastState
     memory: Tensor  # (R, S, d)
 
 
@@ -158,11 +158,11 @@ class R2Gen(Reporter):
         return R2GenState(self.decoder.start(patches, sight.mask), self.memory.start(len(patches), patches))
 
     def step(self, words: Tensor, state: R2GenState) -> tuple[Tensor, R2GenState]:
-        y = self.embed(words.unsqueeze(1), state.decoder.position)  # (R, 1, d)
-        memory = self.memory(y, state.memory)  # (R, 1, S, d)
-        x, said = self.decoder.step(y, state.decoder, self._conditions(memory))
-        decoder = DecoderState(said, state.decoder.patches, state.decoder.mask)
-        return log_probabilities(self.out(x[:, 0])), R2GenState(decoder, memory[:, 0])
+        y = self.embed(words.view(len(state.decoder.mask), -1), state.decoder.position, one=True)  # (B, k, d)
+        memory = self.memory(y.flatten(0, 1).unsqueeze(1), state.memory)  # (R, 1, S, d)
+        conditions = self._conditions(memory.view(*y.shape[:2], *memory.shape[2:]))
+        x, decoder = self.decoder.step(y, state.decoder, conditions)
+        return log_probabilities(self.out(x.flatten(0, 1))), R2GenState(decoder, memory[:, 0])
 
     def read(self, sight: Sight, words: Tensor, mask: Tensor) -> Reading:
         patches = self.among_patches(sight.patches, sight.mask)  # (B, N, d)

@@ -26,7 +26,8 @@ from torch.nn import functional as F
 
 from negatoscope.models.base import Encoder as ImageEncoder
 from negatoscope.models.base import Reading, State, for_all, log_probabilities
-from negatoscope.models.layers import DecoderState, KeysValues, place, xavier
+from negatoscope.models.layers import KeysValues, place, xavier
+from negatoscope.models.past import PastState
 from negatoscope.models.transformer import Transformer, TransformerSettings
 from negatoscope.vision.sight import Sight
 
@@ -67,10 +68,6 @@ class Responding(nn.Module):
         found = F.embedding_bag(chosen.flatten(0, 1), table, per_sample_weights=weight.flatten(0, 1), mode="sum")
         return self.out(found.view(h, B, T, width).permute(1, 2, 0, 3).flatten(2))
 
-    def of_study(self, x: Tensor, held: KeysValues, mask: Tensor) -> Tensor:
-        """Rows (R, 1, d), each of which may ask what its study's mask (B, M) lets it."""
-        return self(x.view(len(mask), -1, x.shape[-1]), held, mask).view_as(x)
-
     def _heads(self, x: Tensor) -> Tensor:
         """(n, d) -> (h, n, d / h)."""
         return x.unflatten(-1, (self.heads, -1)).transpose(0, 1)
@@ -78,7 +75,7 @@ class Responding(nn.Module):
 
 @dataclass(frozen=True)
 class R2GenCMNState(State):
-    decoder: DecoderState
+    decoder: PastState
     memory: KeysValues = for_all()  # (h, N, d / h) twice
 
 
@@ -101,10 +98,9 @@ class R2GenCMN(Transformer):
         return R2GenCMNState(self.decoder.start(self._patches(sight, held), sight.mask), held)
 
     def step(self, words: Tensor, state: R2GenCMNState) -> tuple[Tensor, R2GenCMNState]:
-        y = self.embed(words.unsqueeze(1), state.decoder.position)  # (R, 1, d)
-        x, said = self.decoder.step(y + self.ask(y, state.memory), state.decoder)
-        decoder = DecoderState(said, state.decoder.patches, state.decoder.mask)
-        return log_probabilities(self.out(x[:, 0])), R2GenCMNState(decoder, state.memory)
+        y = self.embed(words.view(len(state.decoder.mask), -1), state.decoder.position, one=True)  # (B, k, d)
+        x, decoder = self.decoder.step(y + self.ask(y, state.memory), state.decoder)
+        return log_probabilities(self.out(x.flatten(0, 1))), R2GenCMNState(decoder, state.memory)
 
     def read(self, sight: Sight, words: Tensor, mask: Tensor) -> Reading:
         held = self.ask.keys_values(self.memory)

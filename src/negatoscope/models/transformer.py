@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from negatoscope.models.base import Encoder as ImageEncoder
 from negatoscope.models.base import Reading, Reporter, log_probabilities
-from negatoscope.models.layers import Decoder, DecoderLayer, DecoderState, Encoder, WordEmbedding, xavier
+from negatoscope.models.layers import Decoder, DecoderLayer, Encoder, WordEmbedding, xavier
+from negatoscope.models.past import PastState
 from negatoscope.settings import Settings
 from negatoscope.studies.batch import Batch
 from negatoscope.vision.sight import Sight
@@ -52,12 +53,13 @@ class Transformer(Reporter):
         seen = self.encoder(batch)
         return seen.with_features(self.project(seen.patches), self.project(seen.overall))
 
-    def start(self, sight: Sight) -> DecoderState:
+    def start(self, sight: Sight) -> PastState:
         return self.decoder.start(self.among_patches(sight.patches, sight.mask), sight.mask)
 
-    def step(self, words: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        x, said = self.decoder.step(self.embed(words.unsqueeze(1), state.position), state)  # (R, 1, d)
-        return log_probabilities(self.out(x[:, 0])), DecoderState(said, state.patches, state.mask)
+    def step(self, words: Tensor, state: PastState) -> tuple[Tensor, PastState]:
+        y = self.embed(words.view(len(state.mask), -1), state.position, one=True)  # (B, k, d)
+        x, state = self.decoder.step(y, state)
+        return log_probabilities(self.out(x.flatten(0, 1))), state
 
     def read(self, sight: Sight, words: Tensor, mask: Tensor) -> Reading:
         patches = self.among_patches(sight.patches, sight.mask)  # (B, N, d)

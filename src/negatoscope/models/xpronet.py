@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from negatoscope.errors import BadInput
 from negatoscope.models.base import Encoder as ImageEncoder
 from negatoscope.models.base import Reading, State, for_all, log_probabilities, per_study
-from negatoscope.models.layers import DecoderState, KeysValues, place, xavier
+from negatoscope.models.layers import KeysValues, place, xavier
+from negatoscope.models.past import PastState
 from negatoscope.models.prototypes import initial_prototypes, joint_features
 from negatoscope.models.r2gencmn import Responding
 from negatoscope.models.transformer import Transformer, TransformerSettings
@@ -65,7 +66,7 @@ class SightOfObservations(Sight):
 
 @dataclass(frozen=True)
 class XProNetState(State):
-    decoder: DecoderState
+    decoder: PastState
     askable: Tensor = per_study()  # (B, 14 P) bool
     prototypes: KeysValues = for_all()  # (h, 14 P, d / h) twice
 
@@ -118,11 +119,10 @@ class XProNet(Transformer):
         return XProNetState(self.decoder.start(patches, sight.mask), askable, held)
 
     def step(self, words: Tensor, state: XProNetState) -> tuple[Tensor, XProNetState]:
-        y = self.embed(words.unsqueeze(1), state.decoder.position)  # (R, 1, d)
-        answer = self.ask.of_study(y, state.prototypes, state.askable)
-        x, said = self.decoder.step(self.join_words(torch.cat([y, answer], -1)), state.decoder)
-        decoder = DecoderState(said, state.decoder.patches, state.decoder.mask)
-        return log_probabilities(self.out(x[:, 0])), XProNetState(decoder, state.askable, state.prototypes)
+        y = self.embed(words.view(len(state.askable), -1), state.decoder.position, one=True)  # (B, k, d)
+        answer = self.ask(y, state.prototypes, state.askable)
+        x, decoder = self.decoder.step(self.join_words(torch.cat([y, answer], -1)), state.decoder)
+        return log_probabilities(self.out(x.flatten(0, 1))), XProNetState(decoder, state.askable, state.prototypes)
 
     def read(self, sight: SightOfObservations, words: Tensor, mask: Tensor) -> Reading:  # pyright: ignore[reportIncompatibleMethodOverride]
         held, askable = self._held(), self._askable(sight)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from negatoscope.errors import BadInput
+from negatoscope.errors import BadInput, Trouble
 from negatoscope.studies.batch import Batch
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import OBSERVATIONS, Picture, Split, Study
@@ -108,17 +108,27 @@ class StudyLoader:
         loader: DataLoader[Any] = DataLoader(
             _Items(self, number),
             batch_sampler=batches,  # pyright: ignore[reportArgumentType]
-            collate_fn=collate,
+            collate_fn=_collate_unless_trouble,
             num_workers=self.workers if len(batches) > 1 else 0,
         )
-        return iter(loader)
+        for batch in loader:
+            if isinstance(batch, Trouble):
+                raise batch
+            yield batch
 
 
-class _Items(Dataset[dict[str, Any]]):
+class _Items(Dataset["dict[str, Any] | Trouble"]):
     def __init__(self, loader: StudyLoader, epoch: int) -> None:
         self.loader, self.epoch = loader, epoch
 
-    def __getitem__(self, number: int) -> dict[str, Any]:
+    def __getitem__(self, number: int) -> dict[str, Any] | Trouble:
+        """Trouble is handed over, not raised: a worker process would wrap it in a page of traceback."""
+        try:
+            return self._item(number)
+        except Trouble as trouble:
+            return trouble
+
+    def _item(self, number: int) -> dict[str, Any]:
         ours = self.loader
         study = ours.store.at(number)
         pictures = ARRANGE[ours.arrange](study, ours.slots)
@@ -136,6 +146,13 @@ class _Items(Dataset[dict[str, Any]]):
             if len(item["words"]) < 2:
                 raise BadInput("no words are left of the report after cleaning", where=study.id)
         return item
+
+
+def _collate_unless_trouble(items: Sequence[dict[str, Any] | Trouble]) -> Batch | Trouble:
+    for item in items:
+        if isinstance(item, Trouble):
+            return item
+    return collate([item for item in items if not isinstance(item, Trouble)])
 
 
 def labels_row(labels: Mapping[str, int]) -> Tensor:

@@ -6,6 +6,7 @@ written under another name and renamed, so that a run killed at any moment leave
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +47,11 @@ def save_checkpoint(path: Path | str, checkpoint: Checkpoint) -> None:
     }
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in checkpoint.tensors.items()}
     with whole_file(path) as part:
-        save_file(tensors, part, metadata=header)
+        try:
+            save_file(tensors, part, metadata=header)
+        except SafetensorError as error:  # its Rust half tells a full disk in words, not by number
+            full = f"os error {errno.ENOSPC})" in str(error)
+            raise OSError(errno.ENOSPC if full else errno.EIO, str(error), str(path)) from error
 
 
 def load_checkpoint(path: Path | str) -> Checkpoint:

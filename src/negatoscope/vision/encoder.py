@@ -27,6 +27,9 @@ class EncoderSettings(Settings):
     vision model of transformers."""
     weights: Path | None = None
     """safetensors or a torchvision .pth; none starts untrained (a hub backbone brings its own)."""
+    stages: tuple[int, ...] = ()
+    """Also maps of earlier stages, numbered from 1: [3, 4] averages the third's down to the fourth's grid and puts them
+    side by side, as Contrastive Attention's authors propose for the future. Empty: the last stage alone."""
     image_size: int = 224
     """Side of the square that the backbone is given."""
     fit: Fit = "squash"
@@ -49,6 +52,7 @@ class Encoder(nn.Module):
         backbone: Backbone | None,
         *,
         width: int | None = None,
+        stages: tuple[int, ...] = (),
         frozen: bool = False,
         channels_last: bool = True,
         precision: Precision | None = None,
@@ -58,7 +62,8 @@ class Encoder(nn.Module):
         if backbone is None and width is None:
             raise WrongUse("an encoder without backbone needs the width of the features that it will get")
         self.backbone = backbone
-        self.width: int = backbone.width if backbone is not None else width or 0
+        self.width: int = width_of(backbone, stages) if backbone is not None else width or 0
+        self.stages = stages
         self.frozen, self.precision = frozen, precision
         self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
         self.scale: Tensor
@@ -108,7 +113,17 @@ class Encoder(nn.Module):
         with self._surroundings():
             if images.shape[1] == 1:
                 images = torch.addcmul(self.shift, images, self.scale)  # (n, 3, H, W)
-            return self.backbone(images.contiguous(memory_format=self.memory_format))
+            images = images.contiguous(memory_format=self.memory_format)
+            return self._several(self.backbone, images) if self.stages else self.backbone(images)
+
+    def _several(self, backbone: Backbone, images: Tensor) -> Tensor:
+        """(n, sum of the stages' widths, h, w) on the last stage's grid."""
+        kept, last = {}, images
+        for number, last in enumerate(backbone.each_stage(images), start=1):
+            if number in self.stages:
+                kept[number] = last
+        h, w = last.shape[-2:]
+        return torch.cat([nn.functional.adaptive_avg_pool2d(kept[one], (h, w)) for one in self.stages], 1)
 
     def _surroundings(self) -> ExitStack:
         """No gradient where the backbone is frozen, its own precision where it has one."""
@@ -129,6 +144,16 @@ class Encoder(nn.Module):
             )
 
 
+def width_of(backbone: Backbone, stages: tuple[int, ...]) -> int:
+    """D of features taken from these stages, of the last where none is named; raises WrongUse for one that is not."""
+    widths = backbone.widths
+    wrong = [one for one in stages if not 1 <= one <= len(widths)]
+    if wrong or len(set(stages)) < len(stages):
+        said = f"no stage {wrong[0]}" if wrong else "a stage is named twice"
+        raise WrongUse(said, where="encoder.stages", remedy=f"this backbone has stages 1 to {len(widths)}")
+    return sum(widths[one - 1] for one in stages) if stages else backbone.width
+
+
 def build_encoder(settings: EncoderSettings, *, pretrained: bool = True) -> Encoder:
     """Untrained parts are drawn from torch's generator; `pretrained=False` leaves the weights to a checkpoint.
 
@@ -140,7 +165,13 @@ def build_encoder(settings: EncoderSettings, *, pretrained: bool = True) -> Enco
         backbone = build(settings.backbone, pretrained=False)
     if settings.frozen_norms:
         backbone.freeze_norms()
-    return Encoder(backbone, frozen=settings.frozen, channels_last=settings.channels_last, precision=settings.precision)
+    return Encoder(
+        backbone,
+        stages=settings.stages,
+        frozen=settings.frozen,
+        channels_last=settings.channels_last,
+        precision=settings.precision,
+    )
 
 
 def _square(n: int) -> tuple[int, int]:

@@ -99,6 +99,7 @@ def key_of(encoder: Encoder, settings: EncoderSettings, precision: Precision, *,
         seen = encoder.maps(torch.zeros(1, 1, settings.image_size, settings.image_size, device=device))
     return FeatureKey(
         backbone=settings.backbone,
+        stages=settings.stages,
         weights=weights_hash(encoder.backbone),
         image_size=settings.image_size,
         fit=settings.fit,

@@ -39,6 +39,7 @@ class FeatureKey(Settings):
     backbone: str
     weights: str
     """SHA-256 over the backbone's tensors."""
+    stages: tuple[int, ...] = ()
     image_size: int
     fit: Fit
     precision: Precision
@@ -96,6 +97,7 @@ class FeatureCache:
         features."""
         wanted: dict[str, Any] = {
             "backbone": settings.backbone,
+            "stages": settings.stages,
             "image_size": settings.image_size,
             "fit": settings.fit,
         }
