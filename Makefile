@@ -3,8 +3,10 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_FLAGS ?=
+# A file's tests stay in one process, one arithmetic thread each: two cores are busy with two files, not with waiting.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
-.PHONY: install demo test test-full lint benchmarks clean
+.PHONY: install demo test test-full lint clean
 
 install: $(VENV)/installed
 
@@ -23,10 +25,10 @@ lint: install
 	$(BIN)/pyright
 
 test: install lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-full: install lint
-	$(BIN)/python -m pytest -m 'full or not full'
+	$(PYTEST) -m 'full or not full'
 
 clean:
 	rm -rf $(VENV) demo runs build dist

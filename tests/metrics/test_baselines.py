@@ -49,6 +49,12 @@ def test_validation_decides_and_nothing_else_is_seen() -> None:
     assert constant_report([*kinds[:1] * 3, *kinds[1:] * 2], kinds[:1]).report == kinds[0]
 
 
+def test_of_very_many_training_reports_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baselines, "MOST_TRAINING", 3)
+    assert constant_report(["a b c d.", "w x y z."] * 5 + ["a b c d."] * 2).candidates < 10
+    assert constant_report([*["a b c d."] * 9, "w x y z."]).report == "a b c d."
+
+
 def test_nothing_to_choose_from() -> None:
     with pytest.raises(WrongUse, match="no training reports"):
         constant_report(["", " "])

@@ -37,7 +37,9 @@ def recorded(model: str) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     with safe_open(RECORDED / f"{model}.safetensors", framework="pt") as opened:
         answers = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
         shapes = json.loads(opened.metadata()["shapes"])
-    return answers, {name: drawn_tensor(name, tuple(shape)) for name, shape in shapes.items() if not name.endswith(".pe")}
+    return answers, {
+        name: drawn_tensor(name, tuple(shape)) for name, shape in shapes.items() if not name.endswith(".pe")
+    }
 
 
 @pytest.fixture
@@ -75,7 +77,9 @@ def test_xpronets_contrast_is_the_same(model: str, ours: Reporter) -> None:
     batch, labels = drawn_inputs()
     with torch.inference_mode():
         responses = ours(batch).extra["image_response"]
-    assert prototype_contrast(responses, labels).item() == pytest.approx(recorded(model)[0]["image_contrast"].item(), abs=1e-6)
+    assert prototype_contrast(responses, labels).item() == pytest.approx(
+        recorded(model)[0]["image_contrast"].item(), abs=1e-6
+    )
 
 
 def test_another_models_tensors_are_refused(model: str) -> None:

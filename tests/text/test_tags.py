@@ -20,11 +20,25 @@ def test_a_head_is_what_stands_before_the_first_slash() -> None:
 
 
 def test_frequent_heads_are_learned_in_order() -> None:
-    terms = [["Nodule/lung"], ["Nodule", "Spine/degenerative"], ["Scoliosis"], ["Scoliosis/mild"], ["normal"]]
-    assert Tags.learned(TagSettings(source="mesh", least=1), terms).names == ("nodule", "scoliosis", "normal", "spine")
-    tags = Tags.learned(TagSettings(source="mesh", least=1, most=2), terms)
+    terms = [("Nodule/lung",), ("Nodule", "Spine/degenerative"), ("Scoliosis",), ("Scoliosis/mild",), ("normal",)]
+    studies = [Study(str(number), tags=one) for number, one in enumerate(terms)]
+    assert Tags.learned(TagSettings(source="mesh", least=1), studies).names == (
+        "nodule",
+        "scoliosis",
+        "normal",
+        "spine",
+    )
+    tags = Tags.learned(TagSettings(source="mesh", least=1, most=2), studies)
     assert tags.names == ("nodule", "scoliosis")
     assert tags.target(Study("s", tags=("Scoliosis/thoracic", "Spine"))) == [0.0, 1.0]
+
+
+def test_the_indexers_terms_are_those_of_the_xml() -> None:
+    indexed = Study("s", tags=("Nodule",), sections={"automatic tags": "pleural effusion; Effusion/mild;"})
+    tags = Tags.learned(TagSettings(source="mti", least=1), [indexed])
+    assert tags.names == ("effusion", "pleural effusion")
+    assert tags.target(Study("t", sections={"automatic tags": "effusion"})) == [1.0, 0.0]
+    assert tags.target(Study("t", tags=("effusion",))) == [0.0, 0.0]
 
 
 def test_only_positive_observations_are_tags() -> None:
@@ -36,7 +50,7 @@ def test_only_positive_observations_are_tags() -> None:
 
 def test_no_tags_at_all_are_an_error() -> None:
     with pytest.raises(BadInput, match=r"data\.tags\.source: labels"):
-        Tags.learned(TagSettings(source="mesh"), [["No Indexing"], []])
+        Tags.learned(TagSettings(source="mesh"), [Study("s", tags=("No Indexing",)), Study("t")])
 
 
 def test_saved_tags_name_their_source(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from negatoscope.studies.pixels import read_pixels
 from negatoscope.studies.store import SCHEMA, About, Store, write_about, write_part
 from negatoscope.studies.study import Picture, Split, Study
 from negatoscope.training.recipe import Recipe, recipe_of
@@ -35,7 +35,7 @@ def _study(root: Path, number: int, split: Split) -> Study:
     for view in ("frontal", "lateral")[: 1 + number % 2]:
         path = f"images/{number}-{view}.png"
         Image.fromarray(grey).save(root / path)
-        digest = hashlib.sha256(grey.tobytes() + view.encode()).hexdigest()
+        digest = read_pixels(root / path).sha256()
         pictures.append(Picture(path, view, width=32, height=32, sha256=digest))  # pyright: ignore[reportArgumentType]
     return Study(
         f"s{number:03}", tuple(pictures), REPORTS[finding], split, labels={"Lung Opacity": int(finding != "none")}

@@ -15,12 +15,16 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from safetensors.torch import save_file
 
 from negatoscope.errors import BadInput, Trouble, WrongUse
 from negatoscope.training import loop
 from negatoscope.training.checkpoint import load_checkpoint, load_reporter
+from negatoscope.training.generate import generate
 from negatoscope.training.recipe import Recipe, recipe_of
 from negatoscope.training.writing import write_reports
+from negatoscope.vision.backbones import build
+from negatoscope.vision.extract import extract_features
 
 MakeRecipe = Callable[..., Recipe]
 
@@ -132,6 +136,26 @@ def test_bf16_learns_what_float32_learns(small_recipe: MakeRecipe, tmp_path: Pat
         loop.train(small_recipe(epochs=4, precision="bf16"), tmp_path / "cut", after_step=_stop_at(2, 1))
     loop.train(small_recipe(epochs=4, precision="bf16"), tmp_path / "cut")
     _assert_same(_weights(tmp_path / "bf16"), _weights(tmp_path / "cut"))
+
+
+def test_from_cached_features_and_then_from_images(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    """A run that learned from a cache writes from image files: the checkpoint holds the backbone."""
+    said = small_recipe(epochs=12, batch=4, lr=1e-2, validate_every=6).as_dict()
+    torch.manual_seed(3)
+    save_file(build("resnet10-narrow").state_dict(), tmp_path / "backbone.safetensors")
+    said["encoder"] |= {"weights": str(tmp_path / "backbone.safetensors"), "precision": "float32"}
+    store = loop.Store.open(said["data"]["store"])
+    extract_features(store, recipe_of(said).encoder, tmp_path / "features")
+    said["data"]["features"] = str(tmp_path / "features")
+    run = loop.train(recipe_of(said), tmp_path / "run")
+    assert run.history[-1]["loss"] < 0.7 * run.history[0]["loss"]
+    generate(run.folder, tmp_path / "reports.jsonl", split="val")
+    cached = (run.folder / "reports-val.jsonl").read_text().splitlines()
+    fresh = (tmp_path / "reports.jsonl").read_text().splitlines()
+    assert [json.loads(line)["report"] for line in fresh] == [json.loads(line)["report"] for line in cached]
+    said["encoder"]["image_size"] = 64
+    with pytest.raises(WrongUse, match="features of image_size"):
+        loop.train(recipe_of(said), tmp_path / "other")
 
 
 def test_a_finished_run_is_left_alone_and_more_epochs_go_on(small_recipe: MakeRecipe, tmp_path: Path) -> None:

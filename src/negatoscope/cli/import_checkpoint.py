@@ -13,9 +13,13 @@ from negatoscope.cli.options import Json, Set, changes_of, print_json
 def import_checkpoint(
     checkpoint: Annotated[Path, typer.Argument(help="The authors' .pth, or its state dict as .safetensors.")],
     model: Annotated[str, typer.Option(help="r2gen, r2gencmn or xpronet.")],
-    vocabulary: Annotated[Path, typer.Option(help="The annotation.json it was trained on, or a vocabulary.json of ours.")],
+    vocabulary: Annotated[
+        Path, typer.Option(help="The annotation.json it was trained on, or a vocabulary.json of ours.")
+    ],
     into: Annotated[Path, typer.Option(help="The run folder to make.")],
-    store: Annotated[Path, typer.Option(help="The store that `generate` reads unless told otherwise.")] = Path("data/iu-xray"),
+    store: Annotated[Path, typer.Option(help="The store that `generate` reads unless told otherwise.")] = Path(
+        "data/iu-xray"
+    ),
     cleaning: Annotated[str, typer.Option(help="How its reports were cleaned: iu-xray or mimic-cxr.")] = "iu-xray",
     set_: Set = None,
     json: Json = False,

@@ -222,9 +222,8 @@ def _notes(rows: Mapping[str, Evaluation]) -> list[str]:
 def _also_in(asked: Reports, other: Reports, role: str) -> list[str]:
     """A warning where scored studies also stand among those that the constant report was chosen on."""
     both = 0 if asked.numbered or other.numbered else len(set(asked.ids) & set(other.ids))
-    return [
-        f"{both:,} of the studies that are scored are also {role} studies: this flatters the rows chosen on them"
-    ] * (both > 0)
+    warning = f"{both:,} of the studies that are scored are also {role} studies: this flatters the rows chosen on them"
+    return [warning] if both else []
 
 
 def _parts(first: Evaluation, notes: list[str]) -> dict[str, np.ndarray]:

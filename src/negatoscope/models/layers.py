@@ -58,7 +58,9 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, kv: KeysValues, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """x (B, T, d) looks up kv (B, h, N, d / h); mask, True where it may look, fits (B, h, T, N)."""
         dropout = self.dropout if self.training else 0.0
-        found = F.scaled_dot_product_attention(self.split(self.query(x)), *kv, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        found = F.scaled_dot_product_attention(
+            self.split(self.query(x)), *kv, attn_mask=mask, dropout_p=dropout, is_causal=causal
+        )
         return self.out(found.transpose(1, 2).flatten(2))
 
     def of_study(self, x: Tensor, kv: KeysValues, mask: Tensor) -> Tensor:
@@ -165,7 +167,9 @@ class Decoder(nn.Module):
         past = tuple(Past.empty(keys) for keys, _ in held)
         return PastState(mask.new_zeros(len(mask), 0), 0, past, held, looking_mask(mask))
 
-    def forward(self, x: Tensor, patches: Tensor, mask: Tensor, conditions: Sequence[Conditions] | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, patches: Tensor, mask: Tensor, conditions: Sequence[Conditions] | None = None
+    ) -> Tensor:
         for number, layer in enumerate(self.layers):
             wanted = conditions[number] if conditions else UNCONDITIONED
             x = layer(x, layer.to_patches.keys_values(patches), looking_mask(mask), wanted)

@@ -44,7 +44,9 @@ class Past(State):
         """With k more slots, (B, h, k, d / h) twice."""
         before, after = self.slots, self.slots + keys.shape[2]
         if keys.requires_grad:  # what a gradient goes through must not be written over
-            longer = [torch.cat([old[:, :, :before], new], 2) for old, new in ((self.keys, keys), (self.values, values))]
+            longer = [
+                torch.cat([old[:, :, :before], new], 2) for old, new in ((self.keys, keys), (self.values, values))
+            ]
             return Past(longer[0], longer[1], after, _Room(after))
         told = self if self.room.written == before and after <= self.keys.shape[2] else self._moved(after)
         told.keys[:, :, before:after] = keys

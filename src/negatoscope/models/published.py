@@ -67,7 +67,9 @@ def _backbone_name(name: str) -> str | None:
     if found is None:
         return None
     if found[1] not in _STEM:
-        raise BadInput(f"tensor {name!r} is of no ResNet", remedy="only the ResNet encoders of the published code are known")
+        raise BadInput(
+            f"tensor {name!r} is of no ResNet", remedy="only the ResNet encoders of the published code are known"
+        )
     return f"encoder.backbone.{_STEM[found[1]]}.{found[2]}"
 
 

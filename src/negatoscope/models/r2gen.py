@@ -74,7 +74,9 @@ class RelationalMemory(nn.Module):
     def _turn(self, memory: Tensor, k: Tensor, v: Tensor, g: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         queries, keys, values = F.linear(memory, weight, bias).chunk(3, -1)  # (R, S, d) each
         keys, values = torch.cat([keys, k.unsqueeze(1)], 1), torch.cat([values, v.unsqueeze(1)], 1)  # (R, S + 1, d)
-        share = self._heads(queries) @ self._heads(keys).transpose(-2, -1) / math.sqrt(self.d // self.heads)  # (R, h, S, S + 1)
+        share = (
+            self._heads(queries) @ self._heads(keys).transpose(-2, -1) / math.sqrt(self.d // self.heads)
+        )  # (R, h, S, S + 1)
         share = F.dropout(share.softmax(-1), self.dropout, self.training)
         found = (share @ self._heads(values)).transpose(1, 2).flatten(2)  # (R, S, d)
         new = memory + self.out(found)

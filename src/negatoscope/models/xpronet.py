@@ -34,9 +34,7 @@ from negatoscope.studies.batch import Batch
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.vision.sight import Sight, masked_mean
 
-REFERENCE_WARNING = (
-    "labels: reference feeds XProNet the labels of the very report it is asked to write: for comparing with the published code, never for a result"
-)
+REFERENCE_WARNING = "labels: reference feeds XProNet the labels of the very report it is asked to write: for comparing with the published code, never for a result"
 
 
 class XProNetSettings(TransformerSettings):
@@ -81,7 +79,11 @@ class XProNet(Transformer):
     def __init__(self, settings: XProNetSettings, encoder: ImageEncoder, words: int) -> None:
         super().__init__(settings, encoder, words)
         d = settings.width
-        self.per_observation, self.text_width, self.labels = settings.per_observation, settings.text_width, settings.labels
+        self.per_observation, self.text_width, self.labels = (
+            settings.per_observation,
+            settings.text_width,
+            settings.labels,
+        )
         rows, wide = len(OBSERVATIONS) * settings.per_observation, encoder.width + settings.text_width
         self.prototypes = nn.Parameter(torch.randn(rows, wide))  # (14 P, D + text)
         self.narrow = nn.Linear(wide, d)  # W_p
@@ -103,12 +105,18 @@ class XProNet(Transformer):
     def look(self, batch: Batch) -> SightOfObservations:
         sight = super().look(batch)
         predicted = self.observe(sight.overall)  # (B, 14)
-        return SightOfObservations(**vars(sight), observations=self._observations(batch, predicted), predicted=predicted)
+        return SightOfObservations(
+            **vars(sight), observations=self._observations(batch, predicted), predicted=predicted
+        )
 
     def _observations(self, batch: Batch, predicted: Tensor) -> Tensor:
         if self.training or self.labels == "reference":
             if batch.labels is None:
-                raise BadInput("XProNet learns from labels, and there are none", where=f"batch of {batch.ids[0]}", remedy="see `negatoscope label`")
+                raise BadInput(
+                    "XProNet learns from labels, and there are none",
+                    where=f"batch of {batch.ids[0]}",
+                    remedy="see `negatoscope label`",
+                )
             return shown(batch.labels)
         likeliest = predicted == predicted.amax(1, keepdim=True)
         return (predicted > 0) | likeliest

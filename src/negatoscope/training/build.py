@@ -13,7 +13,9 @@ from negatoscope.vision.encoder import build_encoder
 def build_reporter(recipe: Recipe, vocabulary: Vocabulary, *, pretrained: bool = True) -> Reporter:
     """Weights are drawn from torch's generator (seed it first); the backbone's come from the recipe's file if
     `pretrained`."""
-    encoder = build_encoder(recipe.encoder, pretrained=pretrained)
+    # A backbone that is not run has nothing to learn: only what it was frozen as fits the features.
+    frozen = recipe.encoder.frozen or recipe.data.features is not None
+    encoder = build_encoder(recipe.encoder.model_copy(update={"frozen": frozen}), pretrained=pretrained)
     kind = reporter_class(recipe.model_name)
     reporter: Reporter = kind(recipe.model_settings(), encoder, vocabulary.logits)  # pyright: ignore[reportCallIssue]
     reporter.full_stop = vocabulary.number(".") if "." in vocabulary.words else 0

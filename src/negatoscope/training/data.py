@@ -118,7 +118,7 @@ def tags_of(recipe: Recipe, store: Store) -> Tags | None:
     """The tags of the training studies, where the loss `tags` asks for them."""
     if not _has_loss(recipe, "tags"):
         return None
-    return Tags.learned(recipe.data.tags, store.table(["tags"], split="train")["tags"].to_pylist())
+    return Tags.learned(recipe.data.tags, store.studies("train"))
 
 
 def _has_loss(recipe: Recipe, name: str) -> bool:

@@ -73,7 +73,11 @@ def import_checkpoint(
     recipe = _recipe(model, own, store, spoken, changes or {})
     reporter = build_reporter(recipe, spoken, pretrained=False)
     if not any(name.startswith("encoder.") for name in own):
-        raise BadInput("no image encoder in it (visual_extractor.*)", where=source, remedy="a report generator's checkpoint has one")
+        raise BadInput(
+            "no image encoder in it (visual_extractor.*)",
+            where=source,
+            remedy="a report generator's checkpoint has one",
+        )
     fill(reporter, _counted(own, reporter.state_dict()), where=source)
     about = {"imported": source.name, "epoch": None, "scores": {}}
     folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +93,11 @@ def _check_torch(source: Path, version: str) -> None:
     found = re.match(r"(\d+)\.(\d+)", version)
     if source.suffix != ".safetensors" and (found is None or (int(found[1]), int(found[2])) < SAFE_TORCH):
         wanted = ".".join(map(str, SAFE_TORCH))
-        raise WrongUse(f"reading a .pth safely takes torch {wanted} or newer, this is {version}", where=source, remedy=f"pip install 'torch>={wanted}'")
+        raise WrongUse(
+            f"reading a .pth safely takes torch {wanted} or newer, this is {version}",
+            where=source,
+            remedy=f"pip install 'torch>={wanted}'",
+        )
 
 
 def read_vocabulary(path: Path | str, cleaning: Cleaning = "iu-xray") -> Vocabulary:
@@ -111,12 +119,18 @@ def read_vocabulary(path: Path | str, cleaning: Cleaning = "iu-xray") -> Vocabul
     return Vocabulary.build(reports, cleaning=cleaning, cutoff=cutoff, max_words=longest)
 
 
-def _recipe(model: str, own: Mapping[str, Tensor], store: Path | str, spoken: Vocabulary, changes: Mapping[str, Any]) -> Recipe:
+def _recipe(
+    model: str, own: Mapping[str, Tensor], store: Path | str, spoken: Vocabulary, changes: Mapping[str, Any]
+) -> Recipe:
     """The published settings, with the sizes that the tensors tell. The published code shows images in the order of their files."""
-    depth = 1 + max((int(found[1]) for name in own if (found := re.match(r"encoder\.backbone\.layer3\.(\d+)\.", name))), default=22)
+    depth = 1 + max(
+        (int(found[1]) for name in own if (found := re.match(r"encoder\.backbone\.layer3\.(\d+)\.", name))), default=22
+    )
     backbone = {6: "resnet50", 23: "resnet101", 36: "resnet152"}.get(depth)
     if backbone is None:
-        raise BadInput(f"its image encoder has {depth} blocks in its third stage", remedy="ResNet-50, -101 and -152 are known")
+        raise BadInput(
+            f"its image encoder has {depth} blocks in its third stage", remedy="ResNet-50, -101 and -152 are known"
+        )
     said = {
         "data": {
             "store": str(store),
