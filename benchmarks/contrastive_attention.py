@@ -24,6 +24,8 @@ from negatoscope.decoding import DecodeSettings, write
 from negatoscope.models.base import Reporter, targets
 from negatoscope.models.r2gen import R2Gen, R2GenSettings
 from negatoscope.studies.batch import Batch
+from negatoscope.training.optimise import make_optimiser
+from negatoscope.training.recipe import TrainSettings
 from negatoscope.vision.encoder import Encoder
 
 STUDIES, WORDS, LENGTH, FEATURES = 16, 761, 60, 2048
@@ -61,7 +63,7 @@ def with_contrast(settings: AttentionSettings) -> Reporter:
 
 def step_of(reporter: Reporter, batch: Batch) -> Callable[[], object]:
     reporter.train()
-    optimiser = torch.optim.Adam(reporter.parameters(), lr=1e-5, amsgrad=True)
+    optimiser = make_optimiser(reporter, TrainSettings(lr=1e-5))
 
     def step() -> None:
         reading = reporter(batch)
