@@ -2,8 +2,8 @@
 
     python benchmarks/r2gen_decoding.py FOLDER_OF_THE_AUTHORS_REPOSITORY [studies] [threads]
 
-Beam 3, 60 words, full size. Random weights never end a report, so nothing is saved by stopping early; a second run of ours, whose
-end mark is likely enough that reports end after some words, shows what stopping saves there.
+Beam 3, 60 words, full size. Random weights never end a report, so nothing is saved by stopping early; a second run of
+ours, whose end mark is likely enough that reports end after some words, shows what stopping saves there.
 """
 
 from __future__ import annotations

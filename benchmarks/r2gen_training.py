@@ -1,10 +1,11 @@
-"""A training step of R2Gen from cached features, ours against the authors' code: seconds, their ratio, and the losses of a run.
+"""A training step of R2Gen from cached features, ours against the authors' code: seconds, their ratio, and the losses
+of a run.
 
     python benchmarks/r2gen_training.py FOLDER_OF_THE_AUTHORS_REPOSITORY [--curve 200]
 
-Batch 16, reports of 60 words, full size; a step is forward, cross-entropy, backward, Adam. The three take turns in one process, so
-that a busy machine slows each. `--curve` trains theirs and ours from the same weights on the same small batches, without dropout
-(whose draws would differ), and prints how far apart the two losses ever are.
+Batch 16, reports of 60 words, full size; a step is forward, cross-entropy, backward, Adam. The three take turns in one
+process, so that a busy machine slows each. `--curve` trains theirs and ours from the same weights on the same small
+batches, without dropout (whose draws would differ), and prints how far apart the two losses ever are.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def curves(repository: Path, steps: int, *, low: bool) -> None:
     pairs = [(one(batches[n % 8]), other(batches[n % 8])) for n in range(steps)]
     apart = max(abs(a - b) for a, b in pairs)
     kind = "bf16" if low else "float32"
-    print(f"{steps} steps, ours in {kind}: loss {pairs[0][0]:.3f} to {pairs[-1][0]:.3f} theirs, {pairs[-1][1]:.3f} ours, ", end="")
+    print(f"{steps} steps, ours in {kind}: loss {pairs[0][0]:.3f} to {pairs[-1][0]:.3f} theirs, {pairs[-1][1]:.3f} ours")
     print(f"never more than {apart:.4f} apart")
 
 

@@ -24,7 +24,7 @@ from unittest.mock import Mock
 
 import torch
 from safetensors.torch import save_file
-from tests.models.captioning_cases import BEAM, CASES, MAX_WORDS, RECORDED, drawn_batch, reporter_of
+from tests.models.captioning_cases import BEAMS, CASES, MAX_WORDS, RECORDED, drawn_batch, reporter_of
 from tests.models.every import FEATURES, WORDS, CachedFeatures
 from torch import Tensor
 
@@ -32,7 +32,6 @@ from negatoscope.studies.batch import Batch
 
 BEFORE_CLEANING = "5fdfc53^"  # the last commit that holds Show, Attend and Tell
 Weights = dict[str, Tensor]
-OPTIONS = {"beam_size": BEAM, "sample_n": 1}
 
 
 def main(reference: Path) -> None:
@@ -82,17 +81,17 @@ def _record(case: str, model: Any, batch: Batch) -> None:
         read(model, sight, batch.words[:, :-1])
         hook.remove()
         said = torch.stack(logits, 1) if case != "show_attend_tell" else torch.cat(logits).view(len(batch), -1, WORDS)
-        found = search(model, sight)
+        found = {f"found-{beam}": search(model, sight, beam) for beam in BEAMS}
     tensors = {
         "features": batch.features,
         "words": batch.words,
         "word_mask": batch.word_mask,
         "logits": said,
-        "found": found,
+        **found,
     }
     path = RECORDED / f"captioning-{case}.safetensors"
     save_file({name: tensor.contiguous() for name, tensor in tensors.items() if tensor is not None}, path)
-    print(f"{path}: logits {tuple(said.shape)}, words {found.tolist()}")
+    print(f"{path}: logits {tuple(said.shape)}, words of beam 3 {found['found-3'].tolist()}")
 
 
 # Reading and searching, as each of the three generations of the reference wants to be called. The beam search of the
@@ -107,8 +106,11 @@ def _read(model: Any, sight: Any, words: Tensor) -> None:
         _, state = model.get_logprobs_state(word, *prepared, state)
 
 
-def _search(model: Any, sight: Any) -> Tensor:
-    return model(sight.overall, sight.patches, sight.mask.float(), opt=OPTIONS, mode="sample")[0]
+def _search(model: Any, sight: Any, beam: int) -> Tensor:
+    """Its `sample` takes beam 1 for another method, so the search is called itself."""
+    return model._sample_beam(sight.overall, sight.patches, sight.mask.float(), opt={"beam_size": beam, "sample_n": 1})[
+        0
+    ]
 
 
 def _read_show_tell(model: Any, sight: Any, words: Tensor) -> None:
@@ -117,12 +119,12 @@ def _read_show_tell(model: Any, sight: Any, words: Tensor) -> None:
         _, state = model.get_logprobs_state(word, state)
 
 
-def _search_show_tell(model: Any, sight: Any) -> Tensor:
+def _search_show_tell(model: Any, sight: Any, beam: int) -> Tensor:
     found = []
     for overall in sight.overall:
-        _, state = model.core(model.img_embed(overall).expand(1, BEAM, -1), model.init_hidden(BEAM))
-        log_p, state = model.get_logprobs_state(torch.zeros(BEAM, dtype=torch.long), state)
-        found.append(model.beam_search(state, log_p, opt=OPTIONS)[0]["seq"])
+        _, state = model.core(model.img_embed(overall).expand(1, beam, -1), model.init_hidden(beam))
+        log_p, state = model.get_logprobs_state(torch.zeros(beam, dtype=torch.long), state)
+        found.append(model.beam_search(state, log_p, opt={"beam_size": beam, "sample_n": 1})[0]["seq"])
     return torch.stack(found)
 
 
@@ -140,16 +142,16 @@ def _read_show_attend_tell(model: Any, sight: Any, words: Tensor) -> None:
             _, state = model.get_logprobs_state(word[None], overall, patches, state)
 
 
-def _search_show_attend_tell(model: Any, sight: Any) -> Tensor:
+def _search_show_attend_tell(model: Any, sight: Any, beam: int) -> Tensor:
     found = []
     for overall, patches in _each_alone(sight):
-        seen = overall.expand(BEAM, -1), patches.expand(BEAM, -1, -1).contiguous()
-        log_p, state = model.get_logprobs_state(torch.zeros(BEAM, dtype=torch.long), *seen, model.init_hidden(seen[0]))
-        found.append(model.beam_search(state, log_p, *seen, opt=OPTIONS)[0]["seq"])
+        seen = overall.expand(beam, -1), patches.expand(beam, -1, -1).contiguous()
+        log_p, state = model.get_logprobs_state(torch.zeros(beam, dtype=torch.long), *seen, model.init_hidden(seen[0]))
+        found.append(model.beam_search(state, log_p, *seen, opt={"beam_size": beam, "sample_n": 1})[0]["seq"])
     return torch.stack(found)
 
 
-READERS: dict[str, tuple[Callable[[Any, Any, Tensor], None], Callable[[Any, Any], Tensor]]] = {
+READERS: dict[str, tuple[Callable[[Any, Any, Tensor], None], Callable[[Any, Any, int], Tensor]]] = {
     "show_tell": (_read_show_tell, _search_show_tell),
     "show_attend_tell": (_read_show_attend_tell, _search_show_attend_tell),
 }

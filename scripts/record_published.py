@@ -2,8 +2,9 @@
 
     python scripts/record_published.py r2gen FOLDER_OF_THE_AUTHORS_REPOSITORY
 
-Weights and inputs are drawn by name from a seed (tests/published/drawn.py), so that only answers are kept: log-probabilities of
-three reports read with teacher forcing, and the words of a beam search. The authors' code is run as it is, from where it lies.
+Weights and inputs are drawn by name from a seed (tests/published/drawn.py), so that only answers are kept:
+log-probabilities of three reports read with teacher forcing, and the words of beam searches. The authors' code is run
+as it is, from where it lies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.published.drawn import BEAM, LONGEST, PUBLISHED, TINY, WORDS, drawn_inputs, drawn_tensor
+from tests.published.drawn import BEAMS, LONGEST, PUBLISHED, TINY, WORDS, drawn_inputs, drawn_tensor
 
 
 def authors_model(model: str, folder: Path) -> Any:
@@ -55,9 +56,10 @@ def record(model: str, folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]
     answers = {"log_probabilities": read[0] if model == "xpronet" else read}
     if model == "xpronet":
         answers["image_contrast"] = read[1]
-    answers["words"], _ = theirs(*seen, mode="sample", **more)
+    for beam in BEAMS:  # their `sample` would draw by chance at beam 1, so the search is called itself
+        answers[f"words-{beam}"], _ = theirs._sample_beam(*seen, opt={**vars(theirs.args), "beam_size": beam}, **more)
     shapes = {name: list(tensor.shape) for name, tensor in state.items()}
-    return answers, {"shapes": json.dumps(shapes), "beam": str(BEAM), "longest": str(LONGEST)}
+    return answers, {"shapes": json.dumps(shapes), "longest": str(LONGEST)}
 
 
 def main() -> None:

@@ -129,6 +129,16 @@ def test_sampling_follows_the_probabilities() -> None:
     assert chi_squared < 22.5  # 6 degrees of freedom: exceeded once in a thousand
 
 
+def test_a_draw_that_has_ended_stops_costing() -> None:
+    """Each word that has a next one is read once, and nothing besides, though draws of one study end at different times."""
+    scribe = _Scribe(1, sharpness=1)
+    settings = DecodeSettings(method="sample", best=6, max_words=10)
+    written = sample(scribe, scribe.start(3), list("abc"), settings)  # pyright: ignore[reportArgumentType]
+    assert len({len(one.words) for one in written[0]}) > 2
+    read = [len(one.words) - (len(one.log_probabilities) == len(one.words)) for each in written for one in each]
+    assert scribe.rows_seen == 3 + sum(read)
+
+
 def test_sampling_is_seeded_by_study_not_by_neighbours() -> None:
     scribe = _Scribe(2)
     with torch.no_grad():

@@ -19,7 +19,7 @@ from negatoscope.text.words import END
 from tests.models.every import FEATURES, WORDS, CachedFeatures, batch_of
 
 RECORDED = Path(__file__).parents[1] / "published"
-BEAM = 3
+BEAMS = (1, 3, 5)
 MAX_WORDS = 14
 _SIZES = {"width": 16, "attention_width": 12}
 

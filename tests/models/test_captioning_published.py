@@ -12,7 +12,7 @@ from negatoscope.models.base import log_probabilities
 from negatoscope.studies.batch import Batch
 from negatoscope.text.words import END
 from tests.models.captioning_cases import (
-    BEAM,
+    BEAMS,
     CASES,
     MAX_WORDS,
     NEVER_THE_LAST_WORD,
@@ -45,10 +45,11 @@ def test_same_logits(case: str, recorded: dict[str, Tensor], batch: Batch) -> No
     assert recorded["logits"].std() > 1, "a comparison of near-zeros would say nothing"
 
 
-def test_same_words_by_beam_search(case: str, recorded: dict[str, Tensor], batch: Batch) -> None:
-    settings = DecodeSettings(beam=BEAM, max_words=MAX_WORDS, suppress_unknown=case in NEVER_THE_LAST_WORD)
+@pytest.mark.parametrize("beam", BEAMS)
+def test_same_words_by_beam_search(case: str, recorded: dict[str, Tensor], batch: Batch, beam: int) -> None:
+    settings = DecodeSettings(beam=beam, max_words=MAX_WORDS, suppress_unknown=case in NEVER_THE_LAST_WORD)
     written = [best[0].words for best in write(reporter_of(case), batch, settings, unknown=WORDS - 1)]
-    assert written == [_until_end(row) for row in recorded["found"].tolist()]
+    assert written == [_until_end(row) for row in recorded[f"found-{beam}"].tolist()]
     assert len(set(written)) > 1, "all studies alike would say nothing"
 
 

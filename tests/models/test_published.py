@@ -1,4 +1,5 @@
-"""R2Gen, R2GenCMN and XProNet say what their authors' code says with the same weights (recorded by scripts/record_published.py)."""
+"""R2Gen, R2GenCMN and XProNet say what their authors' code says with the same weights (recorded by
+scripts/record_published.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from negatoscope.models.base import Reporter, log_probabilities
 from negatoscope.models.published import from_published, settings_of
 from negatoscope.training.xpronet import prototype_contrast
 from negatoscope.vision.encoder import Encoder
-from tests.published.drawn import BEAM, FEATURES, LONGEST, TINY, WORDS, drawn_inputs, drawn_tensor
+from tests.published.drawn import BEAMS, FEATURES, LONGEST, TINY, WORDS, drawn_inputs, drawn_tensor
 
 RECORDED = Path(__file__).resolve().parents[1] / "published"
 TOLD = {
@@ -62,13 +63,15 @@ def test_the_same_log_probabilities(model: str, ours: Reporter) -> None:
     assert difference < 1e-5
 
 
-def test_the_same_words(model: str, ours: Reporter) -> None:
+@pytest.mark.parametrize("beam", BEAMS)
+def test_the_same_words(model: str, ours: Reporter, beam: int) -> None:
     answers, _ = recorded(model)
     batch, _ = drawn_inputs()
-    written = write(ours, batch, DecodeSettings(beam=BEAM, max_words=LONGEST))
-    theirs = [tuple(row[: row.index(0)] if 0 in row else row) for row in answers["words"].tolist()]
+    written = write(ours, batch, DecodeSettings(beam=beam, max_words=LONGEST))
+    theirs = [tuple(row[: row.index(0)] if 0 in row else row) for row in answers[f"words-{beam}"].tolist()]
     assert [best[0].words for best in written] == theirs
     assert any(theirs)
+    assert beam == 1 or theirs != answers["words-1"].tolist(), "a wider beam finds something else"
 
 
 def test_xpronets_contrast_is_the_same(model: str, ours: Reporter) -> None:

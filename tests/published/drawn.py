@@ -11,7 +11,7 @@ from negatoscope.studies.batch import Batch
 
 WORDS = 23
 FEATURES = 12
-BEAM = 3
+BEAMS = (1, 3, 5)
 LONGEST = 12
 """Words a report."""
 TINY = {
@@ -43,7 +43,7 @@ PUBLISHED = {
     "img_con_margin": 0.4,
     "txt_con_margin": 0.4,
     "sample_method": "beam_search",
-    "beam_size": BEAM,
+    "beam_size": 3,
     "temperature": 1.0,
     "sample_n": 1,
     "group_size": 1,

@@ -57,8 +57,8 @@ def saved(state: Any, path: Path) -> Path:
 
 def test_it_becomes_a_run_that_writes(state: dict[str, Tensor], vocabulary: Path, tmp_path: Path) -> None:
     source = saved(state, tmp_path / "model_best.pth")
-    told = ["--set", "heads=4", "--set", "top_k=3", "--json"]
-    said = ["import-checkpoint", str(source), "--model", "r2gencmn", "--vocabulary", str(vocabulary), "--into", str(tmp_path / "run")]
+    told = ["--set", "heads=4", "--set", "top_k=3", "--into", str(tmp_path / "run"), "--json"]
+    said = ["import-checkpoint", str(source), "--model", "r2gencmn", "--vocabulary", str(vocabulary)]
     done = CliRunner().invoke(app, said + told)
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["words"] == 22

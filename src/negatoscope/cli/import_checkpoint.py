@@ -26,10 +26,11 @@ def import_checkpoint(
 ) -> None:
     """Make a run of the published R2Gen, R2GenCMN or XProNet from the authors' checkpoint.
 
-    The file is converted to safetensors in a process of its own, without network; anything in it but tensors and plain settings is
-    refused. `--set` names settings of the model that its tensors do not tell: heads, top_k, labels ...
+    The file is converted to safetensors in a process of its own, without network; anything in it but tensors and plain
+    settings is refused. `--set` names settings of the model that its tensors do not tell: heads, top_k, labels ...
 
-    Example: `negatoscope import-checkpoint model_iu_xray.pth --model r2gen --vocabulary annotation.json --into runs/r2gen`
+    Example: `negatoscope import-checkpoint model_iu_xray.pth --model r2gen --vocabulary annotation.json --into
+    runs/r2gen`
     """
     from negatoscope.errors import WrongUse, nearest_names
     from negatoscope.text.words import CLEANINGS

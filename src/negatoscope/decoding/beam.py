@@ -1,8 +1,8 @@
 """Beam search over any model's `start` and `step`, several studies at a time.
 
 Beams of a study lie side by side: row = study * k + beam. A study is finished, and stops costing, as soon as no living
-beam can still overtake its `best` finished reports: log-probabilities only fall, so that is known for sure, and the words
-are those of a search that runs to the end.
+beam can still overtake its `best` finished reports: log-probabilities only fall, so that is known for sure, and the
+words are those of a search that runs to the end.
 """
 
 from __future__ import annotations

@@ -20,49 +20,40 @@ from negatoscope.text.words import END
 def sample(
     reporter: Reporter, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None
 ) -> list[list[Written]]:
-    """For each study `settings.best` reports drawn at random, likeliest first. Finished rows stop costing."""
-    studies, draws = len(ids), settings.best
+    """For each study `settings.best` reports drawn at random, likeliest first.
+
+    Each draw goes on as a study of its own, so that it stops costing as soon as it has ended, whatever its siblings do.
+    """
+    draws = settings.best
     device = next(reporter.parameters()).device
-    rows = torch.arange(studies, device=device).repeat_interleave(draws)
-    log_p, state = reporter.step(torch.full((studies,), END, device=device), state)
-    log_p, state = log_p[rows], choose_rows(state, rows)
     streams = [_stream(settings.seed, study, draw) for study in ids for draw in range(draws)]
-    open_rows = list(range(studies * draws))
-    written: list[list[int]] = [[] for _ in open_rows]
-    gained: list[list[float]] = [[] for _ in open_rows]
+    open_rows = list(range(len(streams)))
+    numbers: list[list[int]] = [[] for _ in streams]
+    gained: list[list[float]] = [[] for _ in streams]
+    written = torch.empty(len(streams), 0, dtype=torch.long, device=device)  # (rows, t)
 
+    log_p, state = reporter.step(torch.full((len(ids),), END, device=device), state)
+    going = torch.arange(len(ids), device=device).repeat_interleave(draws)
+    log_p = log_p[going]
     for t in range(1, settings.max_words + 1):
-        so_far = torch.tensor([written[row] for row in open_rows], dtype=torch.long, device=device).view(
-            len(open_rows), t - 1
-        )
-        log_p = forbid(torch.log_softmax(log_p / settings.temperature, -1), so_far, settings, unknown)
+        log_p = forbid(torch.log_softmax(log_p / settings.temperature, -1), written, settings, unknown)
         chance = _cut(log_p, settings).exp().cpu()
-        word = torch.stack(
-            [torch.multinomial(chance[i], 1, generator=streams[row])[0] for i, row in enumerate(open_rows)]
-        )
-        for i, (row, number) in enumerate(zip(open_rows, word.tolist(), strict=True)):
-            written[row].append(number)
-            gained[row].append(log_p[i, number].item())
-        # All draws of a study go on together, because they share its image; a study is dropped when each of them has
-        # ended.
-        alive = [
-            study
-            for study in dict.fromkeys(row // draws for row in open_rows)
-            if any(END not in written[study * draws + j] for j in range(draws))
-        ]
-        if not alive:
+        word = torch.stack([torch.multinomial(p, 1, generator=streams[row])[0] for p, row in zip(chance, open_rows)])
+        word = word.to(device)
+        gains = log_p.gather(1, word.unsqueeze(1)).squeeze(1)
+        for row, number, gain in zip(open_rows, word.tolist(), gains.tolist(), strict=True):
+            numbers[row].append(number)
+            gained[row].append(gain)
+        on = (word != END).nonzero().squeeze(1)
+        if t == settings.max_words or not len(on):
             break
-        where = {row: i for i, row in enumerate(open_rows)}
-        kept = [study * draws + j for study in alive for j in range(draws)]
-        places = torch.tensor([where[row] for row in kept], device=device)
-        seen_studies = list(dict.fromkeys(row // draws for row in open_rows))
-        keep = torch.tensor([seen_studies.index(study) for study in alive], device=device)
-        state = choose_rows(state, places, keep if len(alive) < len(seen_studies) else None)
-        open_rows = kept
-        log_p, state = reporter.step(word.to(device)[places], state)
+        going = going[on] if t == 1 else on  # rows of the state: after the first word there is one for each draw
+        written = torch.cat([written[on], word[on].unsqueeze(1)], 1)
+        open_rows = [open_rows[i] for i in on.tolist()]
+        log_p, state = reporter.step(word[on], choose_rows(state, going, going))
 
-    reports = [_report(numbers, gains, settings) for numbers, gains in zip(written, gained, strict=True)]
-    return [sorted(reports[i * draws : (i + 1) * draws], key=lambda one: -one.score) for i in range(studies)]
+    reports = [_report(one, gains, settings) for one, gains in zip(numbers, gained, strict=True)]
+    return [sorted(reports[i * draws : (i + 1) * draws], key=lambda one: -one.score) for i in range(len(ids))]
 
 
 def _stream(seed: int, study: str, draw: int) -> torch.Generator:
@@ -70,9 +61,8 @@ def _stream(seed: int, study: str, draw: int) -> torch.Generator:
 
 
 def _report(numbers: list[int], gains: list[float], settings: DecodeSettings) -> Written:
-    end = numbers.index(END) if END in numbers else len(numbers)
-    gains = gains[: end + 1]
-    return Written(tuple(numbers[:end]), sum(gains) / len(gains) ** settings.length_penalty, tuple(gains))
+    words = numbers[:-1] if numbers[-1] == END else numbers
+    return Written(tuple(words), sum(gains) / len(gains) ** settings.length_penalty, tuple(gains))
 
 
 def _cut(log_p: Tensor, settings: DecodeSettings) -> Tensor:

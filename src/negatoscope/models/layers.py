@@ -23,7 +23,8 @@ UNCONDITIONED: Conditions = (None, None, None)
 
 
 class Norm(nn.Module):
-    """gamma (x - mean) / (std + eps) + beta, with the sample's std: the layer norm of these papers' code, not PyTorch's."""
+    """gamma (x - mean) / (std + eps) + beta, with the sample's std: the layer norm of these papers' code, not
+    PyTorch's."""
 
     def __init__(self, d: int, eps: float = 1e-6) -> None:
         super().__init__()
@@ -64,7 +65,8 @@ class Attention(nn.Module):
         return self.out(found.transpose(1, 2).flatten(2))
 
     def of_study(self, x: Tensor, kv: KeysValues, mask: Tensor) -> Tensor:
-        """Rows (R, 1, d) look up what their study (B, h, N, d / h) holds: a study's beams are so many queries of one look-up."""
+        """Rows (R, 1, d) look up what their study (B, h, N, d / h) holds: a study's beams are so many queries of one
+        look-up."""
         studies = kv[0].shape[0]
         return self(x.view(studies, -1, x.shape[-1]), kv, mask=mask).view_as(x)
 
@@ -198,7 +200,8 @@ class WordEmbedding(nn.Module):
         self.drop = nn.Dropout(dropout)
 
     def forward(self, words: Tensor, first: int = 0, *, one: bool = False) -> Tensor:
-        """(B, T) words of which the first stands at place `first` -> (B, T, d); all stand there if it is `one` place."""
+        """(B, T) words of which the first stands at place `first` -> (B, T, d); all stand there if it is `one`
+        place."""
         x = self.table(words) * math.sqrt(self.d)
         return x + positions(first, 1 if one else words.shape[1], self.d, x)
 

@@ -1,8 +1,8 @@
 """The words so far, as a decoder keeps their keys and values between two words: written once, never moved.
 
-A beam search reorders its beams at every word. Keys and values could follow their beams, which copies all of them each time. Here
-the words of a study's beams stay where they were written, in slots that all its beams look at, and each row knows which slots are
-its own line: a table of truth values is all that is reordered.
+A beam search reorders its beams at every word. Keys and values could follow their beams, which copies all of them each
+time. Here the words of a study's beams stay where they were written, in slots that all its beams look at, and each row
+knows which slots are its own line: a table of truth values is all that is reordered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ SMALLEST_ROOM = 64
 
 @dataclass
 class _Room:
-    """How many slots were ever written in a room. Two states may share a room; only the one that knows all of it writes on."""
+    """How many slots were ever written in a room. Two states may share a room; only the one that knows all of it writes
+    on."""
 
     written: int = 0
 
@@ -70,7 +71,8 @@ class Past(State):
 
 @dataclass(frozen=True)
 class PastState(State):
-    """What a transformer decoder knows between two words: its own past, and each layer's keys and values of the patches."""
+    """What a transformer decoder knows between two words: its own past, and each layer's keys and values of the
+    patches."""
 
     lines: Tensor  # (R, n) bool: which slots of its study are a row's own words
     position: int = for_all()

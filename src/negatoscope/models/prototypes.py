@@ -1,8 +1,8 @@
 """XProNet's prototypes before the first step: cluster centres of what the training studies look and read like.
 
-The paper joins an image feature (its backbone, pooled) and a report feature (BERT's), and groups the studies that show an
-observation by K-Means. In place of BERT, which would have to be fetched, reports are told by latent semantic analysis: words
-weighed by how rare they are (tf-idf), the matrix reduced by a singular value decomposition.
+The paper joins an image feature (its backbone, pooled) and a report feature (BERT's), and groups the studies that show
+an observation by K-Means. In place of BERT, which would have to be fetched, reports are told by latent semantic
+analysis: words weighed by how rare they are (tf-idf), the matrix reduced by a singular value decomposition.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ def latent_semantics(counts: Tensor, width: int, seed: int) -> Tensor:
 
 
 def initial_prototypes(features: Tensor, shown: Tensor, per_observation: int, seed: int) -> Tensor:
-    """Features (n, D) of studies and what they show (n, 14) -> (14 P, D): the P cluster centres of each observation, in order.
+    """Features (n, D) of studies and what they show (n, 14) -> (14 P, D): the P cluster centres of each observation, in
+    order.
 
-    An observation that fewer than P studies show repeats them, a little shaken so that the copies can part; one that no study
-    shows starts from chance around the mean of all.
+    An observation that fewer than P studies show repeats them, a little shaken so that the copies can part; one that no
+    study shows starts from chance around the mean of all.
     """
     from sklearn.cluster import KMeans
 

@@ -1,7 +1,7 @@
 """The published code's tensors under our names: R2Gen, R2GenCMN and XProNet as their authors saved them.
 
-The three share a code base, so one table of names serves them; what each has of its own is a function beneath it. The image
-encoder's tensors (`visual_extractor.model.<place in torchvision's ResNet>`) become our backbone's.
+The three share a code base, so one table of names serves them; what each has of its own is a function beneath it. The
+image encoder's tensors (`visual_extractor.model.<place in torchvision's ResNet>`) become our backbone's.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _r2gen(own: Names) -> Names:
 
 
 def _xpronet(own: Names) -> Names:
-    """The head that predicts observations is ours alone: a published XProNet is given the reference's labels. It starts as an
-    answer of "No Finding" for every image."""
+    """The head that predicts observations is ours alone: a published XProNet is given the reference's labels. It starts
+    as an answer of "No Finding" for every image."""
     width, observations = own["out.weight"].shape[1], 14
     own["observe.weight"] = torch.zeros(observations, width)
     own["observe.bias"] = torch.cat([torch.ones(1), -torch.ones(observations - 1)])
@@ -120,7 +120,8 @@ _OWN: dict[str, Callable[[Names], Names]] = {"r2gen": _r2gen, "r2gencmn": _as_th
 
 
 def settings_of(model: str, tensors: Mapping[str, Tensor]) -> dict[str, int]:
-    """Sizes that tensors under our names tell of: width, layers ... What they do not tell (heads, top_k) keeps its default."""
+    """Sizes that tensors under our names tell of: width, layers ... What they do not tell (heads, top_k) keeps its
+    default."""
     said = {
         "width": tensors["out.weight"].shape[1],
         "inner": tensors["decoder.layers.0.feed_forward.0.weight"].shape[0],

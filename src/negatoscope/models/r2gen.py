@@ -1,4 +1,5 @@
-"""R2Gen (Chen, Song, Chang, Wan: Generating Radiology Reports via Memory-driven Transformer, EMNLP 2020). WCL calls it MDT.
+"""R2Gen (Chen, Song, Chang, Wan: Generating Radiology Reports via Memory-driven Transformer, EMNLP 2020). WCL calls it
+MDT.
 
 A transformer whose decoder is steered by a relational memory of what was written so far:
 

@@ -8,8 +8,8 @@ A transformer whose patches and words both ask one matrix of memory vectors m_1 
     r_x        = sum over K of w_i (m_i W_v)                  responding
     x         <- x + r_x
 
-The look-up has one set of weights for both kinds: that is what brings images and words together. The matrix's keys and values
-depend on no study, so they are made once a report (`start`), not once a word.
+The look-up has one set of weights for both kinds: that is what brings images and words together. The matrix's keys and
+values depend on no study, so they are made once a report (`start`), not once a word.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class R2GenCMN(Transformer):
         xavier(self.ask)
         nn.init.normal_(self.memory, 0, 1 / settings.width)
 
-    def start(self, sight: Sight) -> R2GenCMNState:
+    def start(self, sight: Sight) -> R2GenCMNState:  # pyright: ignore[reportIncompatibleMethodOverride]
         held = self.ask.keys_values(self.memory)
         return R2GenCMNState(self.decoder.start(self._patches(sight, held), sight.mask), held)
 
-    def step(self, words: Tensor, state: R2GenCMNState) -> tuple[Tensor, R2GenCMNState]:
+    def step(self, words: Tensor, state: R2GenCMNState) -> tuple[Tensor, R2GenCMNState]:  # pyright: ignore[reportIncompatibleMethodOverride]
         y = self.embed(words.view(len(state.decoder.mask), -1), state.decoder.position, one=True)  # (B, k, d)
         x, decoder = self.decoder.step(y + self.ask(y, state.memory), state.decoder)
         return log_probabilities(self.out(x.flatten(0, 1))), R2GenCMNState(decoder, state.memory)

@@ -1,6 +1,7 @@
 """Transformer (Vaswani et al.: Attention Is All You Need, NeurIPS 2017), over patches, as the report papers' baseline.
 
-Patches through a linear layer, ReLU and dropout; three encoder layers, three decoder layers, 512 wide, eight heads (Chen et al. 2020).
+Patches through a linear layer, ReLU and dropout; three encoder layers, three decoder layers, 512 wide, eight heads
+(Chen et al. 2020).
 """
 
 from __future__ import annotations

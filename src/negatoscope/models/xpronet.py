@@ -1,14 +1,15 @@
 """XProNet (Wang, Bhalerao, He: Cross-modal Prototype Driven Network for Radiology Report Generation, ECCV 2022).
 
-R2GenCMN with a memory that knows findings. Each observation c has P prototypes, initialised from the training studies that show it
-(`begin`); a study asks the prototypes of its own observations alone, and answers are joined, not added:
+R2GenCMN with a memory that knows findings. Each observation c has P prototypes, initialised from the training studies
+that show it (`begin`); a study asks the prototypes of its own observations alone, and answers are joined, not added:
 
     p'     = W_p p                                        the prototypes in the decoder's width
     r_x    = responses of the study's prototypes to x     as in R2GenCMN, top_k of them
     x     <- W_f [x; r_x]                                 one W_f for patches, one for words
 
-Which observations a study shows is known of training studies by their labels. The published code takes them from the REFERENCE
-report at test time too, which no user has: here a small head of ours predicts them from the image (`labels: predicted`).
+Which observations a study shows is known of training studies by their labels. The published code takes them from the
+REFERENCE report at test time too, which no user has: here a small head of ours predicts them from the image (`labels:
+predicted`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ from negatoscope.studies.batch import Batch
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.vision.sight import Sight, masked_mean
 
-REFERENCE_WARNING = "labels: reference feeds XProNet the labels of the very report it is asked to write: for comparing with the published code, never for a result"
+REFERENCE_WARNING = (
+    "labels: reference feeds XProNet the labels of the very report it is asked to write: for comparing with the "
+    "published code, never for a result"
+)
 
 
 class XProNetSettings(TransformerSettings):
@@ -45,8 +49,8 @@ class XProNetSettings(TransformerSettings):
     text_width: int = Field(768, ge=0)
     """Of a prototype's second part, which tells of reports; the first is as wide as the image features."""
     labels: Literal["predicted", "reference"] = "predicted"
-    """Which observations choose a study's prototypes when it is not being learned from. reference: those of the report that is
-    to be written, as the published code does; its figures are no results."""
+    """Which observations choose a study's prototypes when it is not being learned from. reference: those of the report
+    that is to be written, as the published code does; its figures are no results."""
 
 
 def shown(labels: Tensor) -> Tensor:
@@ -96,7 +100,8 @@ class XProNet(Transformer):
             warnings.warn(REFERENCE_WARNING, stacklevel=2)
 
     def begin(self, batches: Callable[[], Iterable[Batch]], seed: int) -> None:
-        """Prototypes from the training studies: per observation, K-Means over image and report features of those that show it."""
+        """Prototypes from the training studies: per observation, K-Means over image and report features of those that
+        show it."""
         images, texts, labels = joint_features(self.encoder, batches(), self.words, self.text_width, seed)
         drawn = initial_prototypes(torch.cat([images, texts], 1), shown(labels), self.per_observation, seed)
         with torch.no_grad():
@@ -126,7 +131,7 @@ class XProNet(Transformer):
         patches, _ = self._patches(sight, held, askable)
         return XProNetState(self.decoder.start(patches, sight.mask), askable, held)
 
-    def step(self, words: Tensor, state: XProNetState) -> tuple[Tensor, XProNetState]:
+    def step(self, words: Tensor, state: XProNetState) -> tuple[Tensor, XProNetState]:  # pyright: ignore[reportIncompatibleMethodOverride]
         y = self.embed(words.view(len(state.askable), -1), state.decoder.position, one=True)  # (B, k, d)
         answer = self.ask(y, state.prototypes, state.askable)
         x, decoder = self.decoder.step(self.join_words(torch.cat([y, answer], -1)), state.decoder)

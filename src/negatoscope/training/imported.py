@@ -1,4 +1,5 @@
-"""A run folder made of the authors' checkpoint: R2Gen, R2GenCMN or XProNet as published, ready for `negatoscope generate`."""
+"""A run folder made of the authors' checkpoint: R2Gen, R2GenCMN or XProNet as published, ready for `negatoscope
+generate`."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ SAFE_TORCH = (2, 10)
 """Earlier versions' `weights_only` has known ways out (CVE-2025-32434 and its kin)."""
 
 NOTES = {
-    "xpronet": "the published XProNet is told the reference report's labels; the head that predicts them here is untrained and "
-    'says "No Finding" of every study: train it, or import with --set labels=reference to compare'
+    "xpronet": "the published XProNet is told the reference report's labels; the head that predicts them here is "
+    'untrained and says "No Finding" of every study: train it, or import with --set labels=reference to compare'
 }
 
 
@@ -50,11 +51,13 @@ def import_checkpoint(
     cleaning: Cleaning = "iu-xray",
     changes: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Reads the authors' `.pth` (or its tensors as safetensors) and writes `best.safetensors` and `vocabulary.json` into `folder`.
+    """Reads the authors' `.pth` (or its tensors as safetensors) and writes `best.safetensors` and `vocabulary.json`
+    into `folder`.
 
-    `vocabulary` is the annotation.json that the checkpoint was trained on, or a vocabulary.json of ours. `changes` are settings of the
-    model that its tensors do not tell: {'heads': 8, 'top_k': 32}. Raises WrongUse for a torch that reads checkpoints unsafely or a
-    folder that holds a run, BadInput for anything but tensors and plain settings, and for tensors that do not fit.
+    `vocabulary` is the annotation.json that the checkpoint was trained on, or a vocabulary.json of ours. `changes` are
+    settings of the model that its tensors do not tell: {'heads': 8, 'top_k': 32}. Raises WrongUse for a torch that
+    reads checkpoints unsafely or a folder that holds a run, BadInput for anything but tensors and plain settings, and
+    for tensors that do not fit.
     """
     source, folder = Path(source), Path(folder)
     _check_torch(source, torch.__version__)
@@ -101,7 +104,8 @@ def _check_torch(source: Path, version: str) -> None:
 
 
 def read_vocabulary(path: Path | str, cleaning: Cleaning = "iu-xray") -> Vocabulary:
-    """Ours as it is; of an annotation.json the words that the published tokenizer counts: those of the training reports alone."""
+    """Ours as it is; of an annotation.json the words that the published tokenizer counts: those of the training reports
+    alone."""
     path = Path(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -122,7 +126,8 @@ def read_vocabulary(path: Path | str, cleaning: Cleaning = "iu-xray") -> Vocabul
 def _recipe(
     model: str, own: Mapping[str, Tensor], store: Path | str, spoken: Vocabulary, changes: Mapping[str, Any]
 ) -> Recipe:
-    """The published settings, with the sizes that the tensors tell. The published code shows images in the order of their files."""
+    """The published settings, with the sizes that the tensors tell. The published code shows images in the order of
+    their files."""
     depth = 1 + max(
         (int(found[1]) for name in own if (found := re.match(r"encoder\.backbone\.layer3\.(\d+)\.", name))), default=22
     )

@@ -20,6 +20,8 @@ OBJECTIVES = {
     "tags": "negatoscope.training.side_losses:TagLoss",
     "stop": "negatoscope.training.side_losses:StopLoss",
     "switch": "negatoscope.training.side_losses:SwitchLoss",
+    "wcl": "negatoscope.contrast.weak:WeakContrast",
+    "hard-negatives": "negatoscope.contrast.negatives:HardNegatives",
     "xpronet-contrast": "negatoscope.training.xpronet:XProNetContrast",
     "xpronet-observations": "negatoscope.training.xpronet:XProNetObservations",
 }

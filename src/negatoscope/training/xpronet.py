@@ -2,7 +2,8 @@
 
 For studies i and j with label vectors y, and their responses r (the mean over patches, or over words):
 
-    L = 1 / B^2 sum_ij [ share a label ]  max(0, s_ij - cos(r_i, r_j))  +  [ share none ]  max(0, cos(r_i, r_j) - margin)
+    L = 1 / B^2 sum_ij [ share a label ]  max(0, s_ij - cos(r_i, r_j))
+                    +  [ share none ]     max(0, cos(r_i, r_j) - margin)
     s_ij = alpha^-(|y_i - y_j| / |y_i + y_j|)            (alike labels ask for alike responses; s_ii = 1)
 """
 

@@ -1,0 +1,121 @@
+"""What the contrastive losses need of a corpus, made once and kept in the store's folder: clusters and neighbours.
+
+    STORE/clusters-tfidf-14-0-3f2a9c1b.parquet      embedder, K, seed, the start of the corpus's hash
+    STORE/neighbours-tfidf-10-3f2a9c1b.parquet      embedder, k, the start of the corpus's hash
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+
+from negatoscope.contrast.clusters import Clusters, cluster_reports
+from negatoscope.contrast.neighbours import Corpus, Neighbours, Search, find_neighbours
+from negatoscope.contrast.objective import CLUSTERS
+from negatoscope.errors import BadInput
+from negatoscope.studies.store import Store
+from negatoscope.studies.study import Study
+from negatoscope.text.embed import Embedder, embedder_named
+from negatoscope.text.report_forms import ReportForm
+from negatoscope.watch import Watch, quiet
+
+
+def corpus_of(store: Store, form: ReportForm | None = None) -> Corpus:
+    """The training split's reports as they are learned, empty ones left out."""
+    form = form or ReportForm()
+    rows = store.table(["id", "report", "pictures"], split="train").to_pylist()
+    kept = [(row, text) for row in rows if (text := form.kept(row["report"]))]
+    if not kept:
+        raise BadInput("no reports to learn from", where=store.path, remedy="see `negatoscope data show`")
+    pictures = tuple((row["pictures"] or [{}])[0].get("sha256") or "" for row, _ in kept)
+    return Corpus(tuple(row["id"] for row, _ in kept), tuple(text for _, text in kept), pictures)
+
+
+def embedder_of(source: str, *, seed: int = 0, watch: Watch = quiet) -> Embedder:
+    """`labels` needs the labeler, which lives further right than `text` may look."""
+    from negatoscope.metrics.chexpert.labeler import Labeler
+
+    return embedder_named(source, seed=seed, watch=watch, labeller=lambda texts: list(Labeler().label_many(texts)))
+
+
+def clusters_path(store: Store, corpus: Corpus, embedder: str, clusters: int, seed: int) -> Path:
+    return store.path / f"clusters-{_slug(embedder)}-{clusters}-{seed}-{corpus.fingerprint()[:8]}.parquet"
+
+
+def neighbours_path(store: Store, corpus: Corpus, embedder: str, k: int) -> Path:
+    return store.path / f"neighbours-{_slug(embedder)}-{k}-{corpus.fingerprint()[:8]}.parquet"
+
+
+def clusters_for(
+    store: Store, corpus: Corpus, embedder: str, clusters: int, *, seed: int = 0, watch: Watch = quiet
+) -> Clusters:
+    """Those kept in the store, made now where there are none."""
+    path = clusters_path(store, corpus, embedder, clusters, seed)
+    return _kept(
+        path, Clusters, lambda: cluster_reports(corpus, embedder_of(embedder, watch=watch), clusters, seed=seed)
+    )
+
+
+def neighbours_for(
+    store: Store, corpus: Corpus, embedder: str, k: int, *, search: Search = "auto", watch: Watch = quiet
+) -> Neighbours:
+    """Those kept in the store, made now where there are none."""
+    path = neighbours_path(store, corpus, embedder, k)
+    return _kept(
+        path,
+        Neighbours,
+        lambda: find_neighbours(corpus, embedder_of(embedder, watch=watch), k, search=search, watch=watch),
+    )
+
+
+@dataclass(frozen=True)
+class ClusterOf:
+    """What a loader hands on with each study: the number of its cluster."""
+
+    numbers: Mapping[str, int]
+
+    @classmethod
+    def made_of(cls, clusters: Clusters) -> ClusterOf:
+        return cls(dict(zip(clusters.ids, clusters.number.tolist(), strict=True)))
+
+    def __call__(self, study: Study) -> Mapping[str, int]:
+        """Studies that are not learned from have none: -1, which no loss reads."""
+        return {CLUSTERS: self.numbers.get(study.id, -1)}
+
+
+class _Table(Protocol):
+    about: dict[str, Any]
+
+    def save(self, path: Path | str) -> None: ...
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self: ...
+
+
+T = TypeVar("T", bound=_Table)
+
+
+def _kept(path: Path, kind: type[T], make: Callable[[], T]) -> T:
+    if path.exists():
+        return kind.load(path)
+    made = make()
+    try:
+        made.save(path)
+    except PermissionError:  # a store that may only be read: made again at the next run
+        return made
+    # What every process reads is what the file says, down to its last digit.
+    return kind.load(path)
+
+
+def _slug(embedder: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(embedder).name if "/" in embedder else embedder).strip("-").lower()
+    return name or "encoder"
+
+
+def places_in(store: Store, ids: Sequence[str]) -> list[int]:
+    """Where in the store each of these studies stands."""
+    place = {study: at for at, study in enumerate(store.ids())}
+    return [place[study] for study in ids]
