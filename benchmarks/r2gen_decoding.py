@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from published import r2gen_twice
 
 from negatoscope.decoding import DecodeSettings, write
 from negatoscope.models.r2gen import R2Gen
 from negatoscope.studies.batch import Batch
+from published import r2gen_twice
 
 BEAM, LONGEST = 3, 60
 

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from published import WORDS, r2gen_twice
 from torch import Tensor
 from torch.nn import functional as F
 
 from negatoscope.models.base import targets
 from negatoscope.models.r2gen import R2Gen
 from negatoscope.studies.batch import Batch
+from published import WORDS, r2gen_twice
 
 Step = Callable[[Batch], float]
 
@@ -101,7 +101,9 @@ def curves(repository: Path, steps: int, *, low: bool) -> None:
     pairs = [(one(batches[n % 8]), other(batches[n % 8])) for n in range(steps)]
     apart = max(abs(a - b) for a, b in pairs)
     kind = "bf16" if low else "float32"
-    print(f"{steps} steps, ours in {kind}: loss {pairs[0][0]:.3f} to {pairs[-1][0]:.3f} theirs, {pairs[-1][1]:.3f} ours")
+    print(
+        f"{steps} steps, ours in {kind}: loss {pairs[0][0]:.3f} to {pairs[-1][0]:.3f} theirs, {pairs[-1][1]:.3f} ours"
+    )
     print(f"never more than {apart:.4f} apart")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.models.test_published import recorded
 from torch import Tensor
 from typer.testing import CliRunner
 
@@ -22,7 +23,6 @@ from negatoscope.training import imported
 from negatoscope.training.checkpoint import load_reporter
 from negatoscope.training.imported import import_checkpoint, read_vocabulary
 from negatoscope.vision import backbones
-from tests.models.test_published import recorded
 
 STEM = {"conv1": "0", "bn1": "1", "layer1": "4", "layer2": "5", "layer3": "6", "layer4": "7"}
 WORDS = [f"word{number}" for number in range(21)]
@@ -106,13 +106,18 @@ def test_an_old_torch_reads_no_pickle(monkeypatch: pytest.MonkeyPatch, vocabular
         import_checkpoint(tmp_path / "model.pth", tmp_path / "run", model="r2gen", vocabulary=vocabulary)
 
 
-def test_a_model_that_was_never_published_so_is_refused(state: dict[str, Tensor], vocabulary: Path, tmp_path: Path) -> None:
+def test_a_model_that_was_never_published_so_is_refused(
+    state: dict[str, Tensor], vocabulary: Path, tmp_path: Path
+) -> None:
     save_file({"x": torch.zeros(1)}, tmp_path / "model.safetensors")
     with pytest.raises(BadInput, match="no published code of 'nic'"):
         import_checkpoint(tmp_path / "model.safetensors", tmp_path / "run", model="nic", vocabulary=vocabulary)
 
 
 def test_words_of_an_annotation_file_are_the_training_reports(tmp_path: Path) -> None:
-    said = {"train": [{"report": "Heart normal."}] * 3 + [{"report": "Rare thing."}], "test": [{"report": "Never seen."}] * 9}
+    said = {
+        "train": [{"report": "Heart normal."}] * 3 + [{"report": "Rare thing."}],
+        "test": [{"report": "Never seen."}] * 9,
+    }
     (tmp_path / "annotation.json").write_text(json.dumps(said))
     assert read_vocabulary(tmp_path / "annotation.json").words == (".", "<unk>", "heart", "normal")

@@ -131,9 +131,7 @@ class _Tally:
         self.splits[study.split] += 1
 
 
-def _fitting(
-    store: Store, classifier: SentenceClassifier, rule: AbnormalRule, tally: _Tally
-) -> Iterator[Study | None]:
+def _fitting(store: Store, classifier: SentenceClassifier, rule: AbnormalRule, tally: _Tally) -> Iterator[Study | None]:
     """One item a study: None where it is left out. The classifier reads some hundred studies at a time."""
     waiting: list[Study] = []
     for study in store:

@@ -1,7 +1,7 @@
 """What the contrastive losses need of a corpus, made once and kept in the store's folder: clusters and neighbours.
 
-    STORE/clusters-tfidf-14-0-3f2a9c1b.parquet      embedder, K, seed, the start of the corpus's hash
-    STORE/neighbours-tfidf-10-3f2a9c1b.parquet      embedder, k, the start of the corpus's hash
+STORE/clusters-tfidf-14-0-3f2a9c1b.parquet      embedder, K, seed, the start of the corpus's hash
+STORE/neighbours-tfidf-10-3f2a9c1b.parquet      embedder, k, the start of the corpus's hash
 """
 
 from __future__ import annotations
