@@ -130,7 +130,7 @@ def test_sampling_follows_the_probabilities() -> None:
 
 
 def test_a_draw_that_has_ended_stops_costing() -> None:
-    """Each word that has a next one is read once, and nothing besides, though draws of one study end at different times."""
+    """Each word that has a next one is read once and nothing besides, though a study's draws end at different times."""
     scribe = _Scribe(1, sharpness=1)
     settings = DecodeSettings(method="sample", best=6, max_words=10)
     written = sample(scribe, scribe.start(3), list("abc"), settings)  # pyright: ignore[reportArgumentType]
