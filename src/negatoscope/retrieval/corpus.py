@@ -105,13 +105,13 @@ def assign(corpus: Corpus, embedder: Embedder, sentences: Sequence[str]) -> NDAr
     new = np.flatnonzero(found < 0)
     if not len(new):
         return found
-    vectors = embedder.embed([sentences[k] for k in new])
+    vectors = embedder.embed([sentences[k] for k in new.tolist()])
     exclusive = corpus.groups.settings.exclusive
-    codes, asked = poles_of(corpus.sentences), poles_of([sentences[k] for k in new])
-    for place, vector, code in zip(new.tolist(), vectors, asked, strict=True):
+    codes, asked = poles_of(corpus.sentences), poles_of([sentences[k] for k in new.tolist()])
+    for place, vector, code in zip(new.tolist(), vectors, asked.tolist(), strict=True):
         close = corpus.vectors @ vector
         if exclusive:
             close = np.where(codes == code, close, 0.0)
-        best = int(close.argmax())
+        best = int(np.argmax(close))
         found[place] = corpus.group[best] if close[best] > 0 else -1
     return found
