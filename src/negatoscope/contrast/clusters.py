@@ -80,10 +80,12 @@ def cluster_reports(
     distinct = len(np.unique(vectors, axis=0))
     if not 1 <= clusters <= distinct:
         raise WrongUse(f"{clusters} clusters of {distinct} different reports", remedy="ask for fewer")
-    found = KMeans(clusters, n_init=_STARTS, random_state=seed).fit(vectors)
-    ranked = np.argsort(-np.bincount(found.labels_, minlength=clusters), kind="stable")
-    number = np.argsort(ranked)[found.labels_].astype(np.int32)
-    centres = found.cluster_centers_[ranked]
+    starts: Any = _STARTS  # scikit-learn's annotations know only 'auto'
+    found = KMeans(clusters, n_init=starts, random_state=seed).fit(vectors)
+    labels = np.asarray(found.labels_)
+    ranked = np.argsort(-np.bincount(labels, minlength=clusters), kind="stable")
+    number = np.argsort(ranked)[labels].astype(np.int32)
+    centres = np.asarray(found.cluster_centers_)[ranked]
     silhouette = 0.0
     if 1 < clusters < len(vectors):
         sample = _LOOKED_AT if len(vectors) > _LOOKED_AT else None

@@ -37,12 +37,13 @@ from negatoscope.settings import Settings
 from negatoscope.studies.batch import Batch
 
 Form = Literal["paper", "released"]
+_MOCHI_K = 5
 
 
 class NegativesSettings(Settings):
     way: Literal["ithn", "mochi", "prior", "none"] = "ithn"
-    """ithn: eq. 7. mochi: eq. 2, with one of `among` neighbours each epoch. prior: h is the neighbour itself, nothing is
-    made up. none: image and own report alone, L_CP on S1 and nothing else (no neighbours are read)."""
+    """ithn: eq. 7. mochi: eq. 2, with one of `among` neighbours each epoch. prior: h is the neighbour itself, nothing
+    is made up. none: image and own report alone, L_CP on S1 and nothing else (no neighbours are read)."""
     alpha: float = Field(default=0.01, ge=0)
     """How fast lam rises with the epochs: 0.01 for reports, 0.1 for COCO."""
     beta: float = Field(default=0.1, ge=0)
@@ -54,10 +55,11 @@ class NegativesSettings(Settings):
     width: int = Field(default=512, ge=1)
     """Of the common space."""
     image: Literal["auto", "backbone", "encoder"] = "auto"
-    """What z is made of: the backbone's pooled features, as the paper has it, or the mean of the encoder's output. auto:
-    the backbone where it learns, else the encoder, as frozen features leave a loss nothing to change."""
-    among: int = Field(default=1, ge=1)
-    """Neighbours of which one is drawn each epoch; ithn takes the nearest."""
+    """What z is made of: the backbone's pooled features, as the paper has it, or the mean of the encoder's output.
+    auto: the backbone where it learns, else the encoder, as frozen features leave a loss nothing to change."""
+    among: int = Field(default=0, ge=0)
+    """k, the neighbours of which one is drawn each epoch. 0: 5 for mochi, the paper names none, and else the nearest
+    alone."""
     embedder: str = "tfidf"
     """By what two reports are near: tfidf, labels (the 14 observations), or an encoder's folder or hub id."""
     projection: Form = "paper"
@@ -71,6 +73,10 @@ class NegativesSettings(Settings):
     """released: S3' has a learned temperature of its own."""
     schedule: Literal["rising", "falling"] = "rising"
     """falling: lam = exp(-a epoch), lam and 1 - lam exchanged."""
+
+    @property
+    def neighbours(self) -> int:
+        return self.among or (_MOCHI_K if self.way == "mochi" else 1)
 
 
 class HardNegatives(Contrastive):

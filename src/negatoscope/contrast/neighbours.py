@@ -176,7 +176,7 @@ def nearest_by_index(
         index.add(np.arange(at, min(at + step, len(vectors))), vectors[at : at + step])
     nearest = np.full((len(vectors), k), -1, np.int64)
     for at in watch(starts, "nearest reports", len(starts)):
-        found = index.search(vectors[at : at + step], k + 1)
+        found: Any = index.search(vectors[at : at + step], k + 1)
         keys = np.atleast_2d(found.keys).astype(np.int64)  # (s, k + 1), one of them the row itself as a rule
         counts = np.atleast_1d(found.counts) if hasattr(found, "counts") else np.full(len(keys), k + 1)
         for row, (keyed, count) in enumerate(zip(keys, counts)):

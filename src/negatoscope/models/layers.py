@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -132,7 +133,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, d: int, heads: int, inner: int, dropout: float, norm: Callable[[int], nn.Module] = Norm) -> None:
         super().__init__()
-        self.norms = nn.ModuleList([norm(d), norm(d), norm(d)])
+        self.norms: Any = nn.ModuleList([norm(d), norm(d), norm(d)])
         self.to_words, self.to_patches = Attention(d, heads), Attention(d, heads)
         self.feed_forward = FeedForward(d, inner, dropout)
         self.drop = nn.Dropout(dropout)
@@ -160,7 +161,7 @@ class Decoder(nn.Module):
 
     def __init__(self, layers: list[DecoderLayer], d: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(layers)
+        self.layers: Any = nn.ModuleList(layers)
         self.norm = Norm(d)
 
     def start(self, patches: Tensor, mask: Tensor) -> PastState:

@@ -8,6 +8,7 @@ analysis: words weighed by how rare they are (tf-idf), the matrix reduced by a s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,12 +64,13 @@ def initial_prototypes(features: Tensor, shown: Tensor, per_observation: int, se
 
     draw = torch.Generator().manual_seed(seed)
     mean, spread = features.mean(0), features.std(0, unbiased=False)
+    once: Any = 1  # scikit-learn's annotations know only 'auto'
     prototypes = []
     for observation in range(shown.shape[1]):
         members = features[shown[:, observation]]
         noise = torch.randn(per_observation, features.shape[1], generator=draw) * spread
         if len(members) >= per_observation:
-            centres = KMeans(per_observation, n_init=1, random_state=seed).fit(members.numpy()).cluster_centers_
+            centres = KMeans(per_observation, n_init=once, random_state=seed).fit(members.numpy()).cluster_centers_
             prototypes.append(torch.from_numpy(centres).to(features.dtype))
         elif len(members):
             prototypes.append(members[torch.arange(per_observation) % len(members)] + 0.01 * noise)

@@ -1,24 +1,30 @@
-"""Sentences as vectors of unit length, so that what is said alike lies close.
+"""Sentences and reports as vectors of unit length, so that what is said alike lies close.
 
-`TfidfSvd`, the default, needs nothing but the corpus; `EncoderEmbedder` takes any encoder, by folder or hub id.
+`TfidfSvd`, the default, needs nothing but the corpus; `EncoderEmbedder` takes any encoder, by folder or hub id;
+`LabelEmbedder` sees of a report only what a labeler finds in it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from negatoscope.errors import BadInput, Trouble, WrongUse
+from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.text.abnormal import words
 from negatoscope.watch import Watch, quiet
 
 Vectors = NDArray[np.float32]
+LabelReports = Callable[[Sequence[str]], Sequence[Mapping[str, int]]]
+"""Reports to their CheXpert labels: 1 positive, 0 negative, -1 uncertain, left out where not mentioned."""
+Pooling = Literal["mean", "cls"]
 
 
 class Embedder(Protocol):
@@ -104,9 +110,20 @@ class TfidfSvd:
 
 
 class EncoderEmbedder:
-    """A sentence encoder of `transformers`: the mean of its last layer over a text's words. Needs the extra `hub`."""
+    """An encoder of `transformers`: of its last layer the mean over a text's words, or the first place ([CLS]).
 
-    def __init__(self, source: str | Path, *, batch: int = 64, longest: int = 128, watch: Watch = quiet) -> None:
+    `pooling` is what the folder says where it was made by sentence-transformers, else the mean. Needs the extra `hub`.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        pooling: Pooling | None = None,
+        batch: int = 64,
+        longest: int = 128,
+        watch: Watch = quiet,
+    ) -> None:
         try:
             from transformers import AutoModel, AutoTokenizer
         except ImportError as error:
@@ -123,7 +140,8 @@ class EncoderEmbedder:
                 remedy="name a folder that transformers can load, or a hub id",
             ) from error
         self.batch, self.longest, self.watch = batch, longest, watch
-        self.name = str(source)
+        self.pooling: Pooling = pooling or _pooling_of(source)
+        self.name = f"cls:{source}" if pooling == "cls" else str(source)
 
     def fit(self, texts: Sequence[str]) -> Self:
         return self
@@ -141,20 +159,70 @@ class EncoderEmbedder:
             )
             with torch.inference_mode():
                 states = self._model(**batch).last_hidden_state  # (B, T, d)
+            if self.pooling == "cls":
+                vectors[chosen] = states[:, 0].numpy()
+                continue
             mask = batch["attention_mask"][..., None]
-            vectors[chosen] = ((states * mask).sum(1) / mask.sum(1)).float().numpy()
+            vectors[chosen] = ((states * mask).sum(1) / mask.sum(1)).numpy()
         return unit_rows(vectors)
 
     def fingerprint(self) -> str:
         state = self._model.state_dict()
-        return _sha256(
+        weights = (
             part for name in sorted(state) for part in (name.encode(), state[name].contiguous().numpy().tobytes())
         )
+        return _sha256(chain([self.pooling.encode()], weights))
 
 
-def embedder_named(source: str | None, *, seed: int = 0, watch: Watch = quiet) -> Embedder:
-    """None or `tfidf`: the default. Anything else: an encoder's folder or hub id."""
-    return TfidfSvd(seed=seed) if source in (None, "tfidf") else EncoderEmbedder(source, watch=watch)
+def _pooling_of(source: str | Path) -> Pooling:
+    """Of a sentence-transformers folder what it says; 'mean' for any other encoder, and for what only a hub has."""
+    try:
+        said = json.loads((Path(source) / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "mean"
+    return "cls" if said.get("pooling_mode_cls_token") else "mean"
+
+
+class LabelEmbedder:
+    """What a labeler finds: a place each for every observation present, uncertain and absent.
+
+    An absent observation weighs less than a present one: normal reports differ by what they happen to deny.
+    """
+
+    _WEIGHT: ClassVar[dict[int, float]] = {1: 1.0, -1: 0.5, 0: 0.25}
+
+    def __init__(self, label: LabelReports, version: str = "") -> None:
+        self.name, self._label, self._version = "labels", label, version
+
+    def fit(self, texts: Sequence[str]) -> Self:
+        return self
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """(n, 42)."""
+        vectors = np.zeros((len(texts), 3, len(OBSERVATIONS)), np.float32)
+        for row, labels in zip(vectors, self._label(texts), strict=True):
+            for name, mark in labels.items():
+                row[mark, OBSERVATIONS.index(name)] = self._WEIGHT[mark]  # -1 is the last of the three
+        return unit_rows(vectors.reshape(len(texts), -1))
+
+    def fingerprint(self) -> str:
+        return _sha256([f"labels {self._WEIGHT} {self._version}".encode()])
+
+
+def embedder_named(
+    source: str | None, *, seed: int = 0, watch: Watch = quiet, labeller: LabelReports | None = None
+) -> Embedder:
+    """None or `tfidf`: the default. `labels`: what `labeller` finds. Anything else: an encoder's folder or hub id,
+    after `cls:` where its [CLS] is wanted, not the mean (CheXbert, as WCL has it)."""
+    if source in (None, "tfidf"):
+        return TfidfSvd(seed=seed)
+    if source == "labels":
+        if labeller is None:
+            raise WrongUse("no labeler at hand for the embedder 'labels'", where="embedder", remedy="use tfidf")
+        return LabelEmbedder(labeller)
+    if source.startswith("cls:"):
+        return EncoderEmbedder(source.removeprefix("cls:"), pooling="cls", watch=watch)
+    return EncoderEmbedder(source, watch=watch)
 
 
 def _sha256(parts: Iterable[bytes]) -> str:

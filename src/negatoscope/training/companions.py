@@ -31,7 +31,7 @@ class Companions(StudyLoader):
         near = self.places[place]
         if len(near) == 1:
             return near[0]
-        return near[np.random.default_rng((self.seed, epoch, place)).integers(len(near))]
+        return near[int(np.random.default_rng((self.seed, epoch, place)).integers(len(near)))]
 
 
 @dataclass
@@ -50,7 +50,7 @@ def with_neighbours(loader: StudyLoader, neighbours: Neighbours, among: int) -> 
     """Raises BadInput where a study that is learned from has no neighbour among the others."""
     learned = set(np.concatenate([np.array(batch, int) for batch in _all(loader)]).tolist())
     at = places_in(loader.store, neighbours.ids)
-    places = {
+    places: dict[int, Sequence[int]] = {
         at[study]: [at[other] for other in row[:among] if other >= 0 and at[other] in learned]
         for study, row in enumerate(neighbours.nearest.tolist())
         if at[study] in learned

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from negatoscope.contrast.clusters import Clusters, cluster_reports
 from negatoscope.contrast.neighbours import Corpus, Neighbours, Search, find_neighbours
@@ -87,8 +87,6 @@ class ClusterOf:
 
 
 class _Table(Protocol):
-    about: dict[str, Any]
-
     def save(self, path: Path | str) -> None: ...
 
     @classmethod
