@@ -3,7 +3,7 @@
     python scripts/record_published.py r2gen FOLDER_OF_THE_AUTHORS_REPOSITORY
 
 Weights and inputs are drawn by name from a seed (tests/published/drawn.py), so that only answers are kept:
-log-probabilities of three reports read with teacher forcing, and the words of beam searches. The authors' code is run
+logits of three reports read with teacher forcing, and the words of beam searches. The authors' code is run
 as it is, from where it lies.
 """
 
@@ -47,13 +47,16 @@ def record(model: str, folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]
     state = theirs.state_dict()
     for name, tensor in state.items():
         if not name.endswith(".pe"):
-            tensor.copy_(drawn_tensor(name, tuple(tensor.shape)))
+            tensor.copy_(drawn_tensor(model, name, tuple(tensor.shape)))
     batch, labels = drawn_inputs()
     assert batch.features is not None
     more = {"labels": labels} if model == "xpronet" else {}
     seen = batch.features.mean((1, 2)), batch.features.flatten(1, 2)
+    logits: list[Tensor] = []
+    hook = theirs.logit.register_forward_hook(lambda _module, _given, said: logits.append(said))
     read = theirs(*seen, batch.words, mode="forward", **more)
-    answers = {"log_probabilities": read[0] if model == "xpronet" else read}
+    hook.remove()
+    answers = {"logits": logits[0]}
     if model == "xpronet":
         answers["image_contrast"] = read[1]
     for beam in BEAMS:  # their `sample` would draw by chance at beam 1, so the search is called itself
@@ -68,6 +71,8 @@ def main() -> None:
     out = Path(__file__).resolve().parents[1] / "tests" / "published" / f"{model}.safetensors"
     save_file({name: tensor.contiguous() for name, tensor in answers.items()}, out, metadata=about)
     print(f"{out}: {out.stat().st_size} bytes")
+    for beam in BEAMS:
+        print(f"beam {beam}: {answers[f'words-{beam}'].tolist()}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -32,6 +33,24 @@ TINY = {
     "d_img_ebd": FEATURES,
 }
 """Sizes, by the names of the published command lines."""
+
+
+@dataclass(frozen=True)
+class Lively:
+    """Scales at which drawn weights write reports that differ between studies and beams, and end after some words."""
+
+    matrices: float
+    words: float
+    out: float
+    end: float
+    """Added to the end's bias."""
+
+
+LIVELY = {
+    "r2gen": Lively(0.6, 1.2, 1.8, -1),
+    "r2gencmn": Lively(1.4, 0.6, 2.4, -2),
+    "xpronet": Lively(0.6, 0.9, 2.4, -1),
+}
 PUBLISHED = {
     "dropout": 0.1,
     "drop_prob_lm": 0.5,
@@ -53,15 +72,20 @@ PUBLISHED = {
 }
 
 
-def drawn_tensor(name: str, shape: tuple[int, ...]) -> Tensor:
+def drawn_tensor(model: str, name: str, shape: tuple[int, ...]) -> Tensor:
     """Of a name in the authors' state dict: what they save twice is drawn the same twice."""
     name = name.replace("model.cmn.", "cmn.")
     values = torch.randn(shape, generator=torch.Generator().manual_seed(zlib.crc32(name.encode())))
     if name.endswith((".gamma", ".a_2")):
         return 1 + 0.1 * values
-    if name.endswith("logit.weight"):
-        values[0] /= 2  # so that reports end, but not at once
-    return values * (0.1 if len(shape) == 1 else 0.6 / shape[-1] ** 0.25)
+    lively = LIVELY[model]
+    if name.endswith("logit.bias"):
+        values[0] += lively.end
+        return values
+    if len(shape) == 1:
+        return 0.1 * values
+    scale = {"logit": lively.out, "lut": lively.words}.get(f".{name}".split(".")[-2], lively.matrices)
+    return values * scale / shape[-1] ** 0.25
 
 
 def drawn_inputs() -> tuple[Batch, Tensor]:
