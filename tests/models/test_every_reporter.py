@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from negatoscope.decoding import DecodeSettings, write
-from negatoscope.models import REPORTERS
 from negatoscope.models.base import Reporter, choose_rows, log_probabilities
 from negatoscope.models.listing import list_reporters
 from negatoscope.training.objectives import CrossEntropy, CrossEntropySettings
 from tests.models.every import CachedFeatures, batch_of, differences, tiny
+from tests.models.golden import GOLDEN, NAMES, said_now
 
-pytestmark = pytest.mark.parametrize("name", [host + contrast for contrast in ("", "+ca") for host in REPORTERS])
+pytestmark = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.fixture
@@ -139,6 +140,23 @@ def test_a_batch_writes_what_its_studies_write_alone(reporter: Reporter) -> None
     for row in range(len(batch)):
         alone = write(reporter, batch.rows([row]), settings)[0]
         assert [one.words for one in alone] == [one.words for one in together[row]]
+
+
+def test_it_says_what_it_said(name: str) -> None:
+    """Golden tensors: logits, and how steep the loss is along each parameter."""
+    with safe_open(GOLDEN, framework="pt") as opened:
+        assert f"{name}/logits" in opened.keys(), f"run `python -m scripts.record_golden {name}`"  # noqa: SIM118
+        before = {part: opened.get_tensor(f"{name}/{part}") for part in ("logits", "slopes")}
+    now, parameters = said_now(name)
+    off = (now["logits"] - before["logits"]).abs().max().item()
+    print(f"{name}: largest difference of a logit {off:.1e}")
+    assert before["logits"].std() > 0.1, "a comparison of near-zeros would say nothing"
+    assert len(parameters) == len(before["slopes"])
+    apart = (now["slopes"] - before["slopes"]).abs() / before["slopes"].clamp_min(1e-2)
+    for parameter, difference in zip(parameters, apart.tolist()):
+        print(f"  slope along {parameter}: {difference:.1e}")
+    assert off < 1e-4
+    assert apart.max() < 1e-3, parameters[int(apart.argmax())]
 
 
 def test_saved_and_loaded_it_says_the_same(name: str, reporter: Reporter, tmp_path: Path) -> None:
