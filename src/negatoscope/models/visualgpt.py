@@ -141,17 +141,18 @@ class VisualGPT(Reporter):
         for block, past, patches in zip(self.blocks, state.words, state.patches, strict=True):
             x, past = block.step(x, past, patches, state.mask)
             said.append(past)
-        return log_probabilities(self._words(x[:, 0])), DecoderState(tuple(said), state.patches, state.mask)
+        return log_probabilities(self._words(self.norm(x[:, 0]))), DecoderState(tuple(said), state.patches, state.mask)
 
     def read(self, sight: Sight, words: Tensor, mask: Tensor) -> Reading:
         patches = self.among_patches(sight.patches, sight.mask)  # (B, N, d)
         x = self.drop(self.embed(words) + self.place.weight[: self._room(words.shape[1])])  # (B, T, d)
         for block in self.blocks:
             x = block(x, block.to_patches.keys_values(patches), looking_mask(sight.mask))
-        return Reading(self._words(x), self.norm(x), mask, sight.with_features(patches, sight.overall))
+        hidden = self.norm(x)
+        return Reading(self._words(hidden), hidden, mask, sight.with_features(patches, sight.overall))
 
-    def _words(self, x: Tensor) -> Tensor:
-        return F.linear(self.norm(x), self.embed.weight)  # one table for input and output
+    def _words(self, hidden: Tensor) -> Tensor:
+        return F.linear(hidden, self.embed.weight)  # one table for input and output
 
     def _room(self, words: int) -> int:
         longest = self.place.num_embeddings

@@ -51,7 +51,7 @@ def with_neighbours(loader: StudyLoader, neighbours: Neighbours, among: int) -> 
     learned = set(np.concatenate([np.array(batch, int) for batch in _all(loader)]).tolist())
     at = places_in(loader.store, neighbours.ids)
     places: dict[int, Sequence[int]] = {
-        at[study]: [at[other] for other in row[:among] if other >= 0 and at[other] in learned]
+        at[study]: [at[other] for other in row if other >= 0 and at[other] in learned][:among]
         for study, row in enumerate(neighbours.nearest.tolist())
         if at[study] in learned
     }

@@ -36,6 +36,7 @@ from negatoscope.studies.store import Store
 from negatoscope.text.words import Vocabulary
 from negatoscope.training.build import build_reporter
 from negatoscope.training.checkpoint import Checkpoint, flatten, load_checkpoint, save_checkpoint, under, unflatten
+from negatoscope.training.contrasting import with_contrasts
 from negatoscope.training.data import loader_for, reports_of, tags_of
 from negatoscope.training.learner import build_learner, reporters_own
 from negatoscope.training.logs import Logs
@@ -135,9 +136,13 @@ class _Training:
         self.vocabulary = earlier.vocabulary if earlier is not None else self._learn_words(store)
         torch.manual_seed(self.settings.seed)
         learner = build_learner(self.recipe, build_reporter(self.recipe, self.vocabulary))
-        self.loader = loader_for(
+        loader = loader_for(
             self.recipe, self.vocabulary, store, "train", rank=fabric.global_rank, world=fabric.world_size
         )
+        with fabric.rank_zero_first():  # the others read what the first process wrote
+            self.loader, notes = with_contrasts(
+                loader, learner.objectives.values(), self.recipe.data.reports, watch=self.watch
+            )
         self.validation = loader_for(self.recipe, self.vocabulary, store, "val", limit=self.settings.validate_studies)
         self.bare = learner
         self.normality = normality_of(self.recipe, store)
@@ -151,8 +156,9 @@ class _Training:
         self.optimiser: _FabricOptimizer = optimiser
         if earlier is not None:
             self._restore(earlier)
-        elif self.normality is not None:
-            self._note(self.normality.normals.note)
+        else:
+            for note in (*([self.normality.normals.note] if self.normality else ()), *notes):
+                self._note(note)
         self.logs = Logs(self.folder, self._steps_done()) if fabric.is_global_zero else None
         self._epochs()
         return self._result()
@@ -241,6 +247,7 @@ class _Training:
             rate_factor(self.settings.schedule, epoch, progress.scores(self.settings.select)),
         )
         self.learner.train()
+        self.bare.begin_epoch(epoch)
         batches = self.loader.epoch(epoch, skip=progress.step)
         saved = self.clock()
         steps = len(self.loader)
