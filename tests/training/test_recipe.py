@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from negatoscope.errors import BadInput, WrongUse
-from negatoscope.recipes import recipe_names, recipe_path
+from negatoscope.recipes import recipe_named, recipe_names, recipe_path
 from negatoscope.training.recipe import load_recipe, recipe_of
 
 GOOD = {"data": {"store": "somewhere"}, "model": {"name": "nic"}}
@@ -20,6 +20,29 @@ def test_each_shipped_recipe_loads_and_says_its_command(name: str) -> None:
     recipe = load_recipe(recipe_path(name))
     assert recipe_of(recipe.as_dict()).as_dict() == recipe.as_dict()
     assert f"negatoscope train {name}" in recipe_path(name).read_text().splitlines()[0]
+
+
+HOSTS = ["nic", "visual-attention", "spatial-attention", "adaptive-attention", "att2in", "up-down"]
+HOSTS += ["hlstm", "hlstm-dual", "co-attention", "multi-attention", "transformer", "r2gen"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_each_host_of_contrastive_attention_has_it_by_its_name(host: str) -> None:
+    path, changes = recipe_named(f"{host}+ca.iu-xray")
+    recipe = load_recipe(path, {**changes, "contrast.attention.seed": 7})
+    assert recipe.model_name == host
+    attention = recipe.contrast.attention
+    assert attention is not None
+    assert (attention.heads, attention.pool, attention.seed) == (6, 1000, 7)
+    if changes:
+        with_, without = load_recipe(path, changes).as_dict(), load_recipe(recipe_path(f"{host}.iu-xray")).as_dict()
+        assert {key for key in with_ if with_[key] != without[key]} == {"contrast"}
+
+
+def test_a_name_that_only_looks_like_contrast() -> None:
+    for name in ("nick+ca.phantom", "nic+cat.phantom", "nic+ca"):
+        with pytest.raises(BadInput, match=r"neither a file nor a recipe that ships; (did you mean|known)"):
+            recipe_named(name)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ def train(
 ) -> None:
     """Train a reporter as a recipe says, or go on with a run that was interrupted.
 
+    MODEL+ca.DATA is MODEL.DATA with Contrastive Attention, whichever recipe that is: nic+ca.phantom.
+
     Example: `negatoscope train nic.phantom --run runs/first --set train.epochs=3`
     """
     from rich.console import Console
@@ -26,7 +28,7 @@ def train(
 
     from negatoscope.cli.progress import watch_on
     from negatoscope.errors import WrongUse
-    from negatoscope.recipes import recipe_names, recipe_path
+    from negatoscope.recipes import recipe_named, recipe_names
     from negatoscope.training import loop
     from negatoscope.training.recipe import load_recipe
 
@@ -35,8 +37,10 @@ def train(
         return
     if not recipe:
         raise WrongUse("no recipe was named", remedy="negatoscope train --list names those that ship")
-    path = recipe_path(recipe)
-    done = loop.train(load_recipe(path, changes_of(set_)), run or Path("runs") / path.stem, watch=watch_on(silent=json))
+    path, named = recipe_named(recipe)
+    changes = {**named, **changes_of(set_)}
+    folder = run or Path("runs") / (recipe if named else path.stem)
+    done = loop.train(load_recipe(path, changes), folder, watch=watch_on(silent=json))
     if json:
         print_json({"run": str(done.folder), "epochs": len(done.history), "best": done.best, "notes": done.notes})
         return
