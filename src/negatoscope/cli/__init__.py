@@ -31,8 +31,10 @@ VERBS = (
     "explain",
     "evaluate",
     "compare",
+    "reproduce",
     "label",
     "findings",
+    "retrieve",
     "demo",
 )
 

@@ -1,4 +1,4 @@
-"""`negatoscope findings`: abnormal sentences told from normal ones, and grouped by what they say."""
+"""`negatoscope findings`: abnormal sentences told from normal ones, kept alone, and grouped by what they say."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from negatoscope.text.abnormal_training import Figures, Trained
     from negatoscope.text.group import Groups, Labeller
 
-app = typer.Typer(no_args_is_help=True, help="Abnormal sentences: classify, train, group.")
+app = typer.Typer(no_args_is_help=True, help="Abnormal sentences: classify, train, extract, group.")
 
 
 @app.command()
@@ -98,6 +98,59 @@ def train(
 
 
 @app.command()
+def extract(
+    store: Annotated[Path, typer.Argument(help="A folder that `negatoscope data import` made.")],
+    into: Annotated[Path, typer.Option(help="The sibling's folder.")],
+    model: Annotated[
+        Path | None, typer.Option(help="Your own classifier: a .safetensors file or an encoder's folder.")
+    ] = None,
+    views: Annotated[
+        str, typer.Option(help="both: studies with a frontal and a lateral view, as in the paper. any: with any.")
+    ] = "both",
+    images: Annotated[
+        str, typer.Option(help="reference: pictures stay where they lie. copy: the sibling has its own.")
+    ] = "reference",
+    as_json: Json = False,
+) -> None:
+    """Make a store's abnormal-only sibling: MIMIC-ABN from MIMIC-CXR, IU-ABN from IU X-Ray.
+
+    Studies with both views and at least one abnormal sentence; of their reports the abnormal sentences alone. The rule,
+    the classifier and what was left out stand in the sibling's `store.json`.
+
+    Example:
+
+        negatoscope findings extract iu --into iu-abnormal
+    """
+    from dataclasses import asdict
+
+    from negatoscope.cli.progress import watch_on
+    from negatoscope.errors import WrongUse, nearest_names
+    from negatoscope.retrieval.abnormal_store import AbnormalRule, extract_abnormal
+    from negatoscope.settings import read_settings
+    from negatoscope.studies.store import Store
+
+    if images not in ("reference", "copy"):
+        raise WrongUse(f"no way {images!r} to keep pictures", remedy=nearest_names(images, ("reference", "copy")))
+    done = extract_abnormal(
+        Store.open(store),
+        into,
+        _classifier(model),
+        read_settings(AbnormalRule, {"views": views}, where="--views"),
+        named="default" if model is None else str(model),
+        images=images,  # pyright: ignore[reportArgumentType]
+        watch=watch_on(silent=as_json),
+    )
+    if as_json:
+        print_json(asdict(done))
+        return
+    splits = ", ".join(f"{count:,} {split}" for split, count in done.splits.items() if count)
+    print(f"{done.studies:,} of {done.of_studies:,} studies ({splits}): {done.store}")
+    print(f"{done.abnormal:,} of their {done.sentences:,} sentences are abnormal, and kept")
+    for why, count in done.left_out.items():
+        print(f"left out: {count:,} {why}")
+
+
+@app.command()
 def group(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Sentences: one a line, or the JSONL of `findings classify`.")
@@ -136,7 +189,7 @@ def group(
         read_abnormal(file),
         embedder_named(embedder, seed=seed, watch=watch),
         settings,
-        labeller=_labeller(),
+        labeller=labeller(),
         watch=watch,
     )
     save_groups(made, out)
@@ -161,7 +214,7 @@ def _classifier(path: Path | None) -> SentenceClassifier:
     return AbnormalSentences.load(path)
 
 
-def _labeller() -> Labeller:
+def labeller() -> Labeller:
     from negatoscope.metrics.chexpert.labeler import Labeler
 
     labeler = Labeler()
