@@ -210,7 +210,12 @@ class LabelEmbedder:
 
 
 def embedder_named(
-    source: str | None, *, seed: int = 0, watch: Watch = quiet, labeller: LabelReports | None = None
+    source: str | None,
+    *,
+    seed: int = 0,
+    watch: Watch = quiet,
+    labeller: LabelReports | None = None,
+    labels_version: str = "",
 ) -> Embedder:
     """None or `tfidf`: the default. `labels`: what `labeller` finds. Anything else: an encoder's folder or hub id,
     after `cls:` where its [CLS] is wanted, not the mean (CheXbert, as WCL has it)."""
@@ -219,7 +224,7 @@ def embedder_named(
     if source == "labels":
         if labeller is None:
             raise WrongUse("no labeler at hand for the embedder 'labels'", where="embedder", remedy="use tfidf")
-        return LabelEmbedder(labeller)
+        return LabelEmbedder(labeller, labels_version)
     if source.startswith("cls:"):
         return EncoderEmbedder(source.removeprefix("cls:"), pooling="cls", watch=watch)
     return EncoderEmbedder(source, watch=watch)

@@ -38,7 +38,10 @@ def embedder_of(source: str, *, seed: int = 0, watch: Watch = quiet) -> Embedder
     """`labels` needs the labeler, which lives further right than `text` may look."""
     from negatoscope.metrics.chexpert.labeler import Labeler
 
-    return embedder_named(source, seed=seed, watch=watch, labeller=lambda texts: list(Labeler().label_many(texts)))
+    def label(texts: Sequence[str]) -> list[dict[str, int]]:
+        return Labeler().label_many(texts, watch=watch)
+
+    return embedder_named(source, seed=seed, watch=watch, labeller=label, labels_version=str(Labeler.version))
 
 
 def clusters_path(store: Store, corpus: Corpus, embedder: str, clusters: int, seed: int) -> Path:
