@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -104,6 +105,23 @@ def test_blocked_trigrams_never_come_twice_and_lengths_are_kept() -> None:
                 assert len(triples) == len(set(triples))
                 assert 12 <= len(one.words) <= 30
                 assert 3 not in one.words
+
+
+@pytest.mark.parametrize("method", ["beam", "sample"])
+def test_a_report_that_may_not_go_on_ends(method: Literal["beam", "sample"]) -> None:
+    """One word, no trigram twice, and twenty words at least: nothing is left to say after the third."""
+    scribe = _Scribe(0)
+
+    def step(words: Tensor, state: _Tape) -> tuple[Tensor, _Tape]:
+        log_p, state = scribe.step(words, state)
+        return log_p[:, :2].log_softmax(-1), state
+
+    reporter = SimpleNamespace(step=step, parameters=scribe.parameters)
+    settings = DecodeSettings(method=method, beam=2, max_words=30, min_words=20, block_trigrams=True)
+    search = beam_search if method == "beam" else sample
+    for [one] in search(reporter, scribe.start(2), ["a", "b"], settings):  # pyright: ignore[reportArgumentType]
+        assert one.words == (1, 1, 1)
+        assert math.isfinite(one.score)
 
 
 def test_without_the_rule_trigrams_do_repeat() -> None:

@@ -10,13 +10,17 @@ from negatoscope.text.words import END
 
 
 def forbid(log_p: Tensor, written: Tensor, settings: DecodeSettings, unknown: int | None) -> Tensor:
-    """Log-probabilities with forbidden words at minus infinity; `written` (R, t) holds the words so far."""
+    """Log-probabilities with forbidden words at minus infinity; `written` (R, t) holds the words so far.
+
+    A report to which the rules leave no word at all ends, however short.
+    """
     t = written.shape[1]
     if (
         t < settings.min_words
         or (settings.suppress_unknown and unknown is not None)
         or (settings.block_trigrams and t >= 3)
     ):
+        end = log_p[:, END]
         log_p = log_p.clone()
         if t < settings.min_words:
             log_p[:, END] = -torch.inf
@@ -24,6 +28,8 @@ def forbid(log_p: Tensor, written: Tensor, settings: DecodeSettings, unknown: in
             log_p[:, unknown] = -torch.inf
         if settings.block_trigrams and t >= 3:
             _block_trigrams(log_p, written)
+        stuck = log_p.amax(-1) == -torch.inf
+        log_p[:, END] = torch.where(stuck, end, log_p[:, END])
     return log_p
 
 
