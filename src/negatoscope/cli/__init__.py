@@ -34,6 +34,8 @@ VERBS = (
     "reproduce",
     "label",
     "findings",
+    "clusters",
+    "neighbours",
     "retrieve",
     "demo",
 )

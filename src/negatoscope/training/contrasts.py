@@ -6,16 +6,18 @@ STORE/neighbours-tfidf-10-3f2a9c1b.parquet      embedder, k, the start of the co
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar, get_args
 
 from negatoscope.contrast.clusters import Clusters, cluster_reports
 from negatoscope.contrast.neighbours import Corpus, Neighbours, Search, find_neighbours
 from negatoscope.contrast.objective import CLUSTERS
-from negatoscope.errors import BadInput
+from negatoscope.errors import BadInput, WrongUse, nearest_names
+from negatoscope.settings import read_settings
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import Study
 from negatoscope.text.embed import Embedder, embedder_named
@@ -42,6 +44,18 @@ def embedder_of(source: str, *, seed: int = 0, watch: Watch = quiet) -> Embedder
         return Labeler().label_many(texts, watch=watch)
 
     return embedder_named(source, seed=seed, watch=watch, labeller=label, labels_version=str(Labeler.version))
+
+
+def form_of(keep: str) -> ReportForm:
+    """The reports' form as a command line says it; raises WrongUse for another word."""
+    return read_settings(ReportForm, {"keep": keep})
+
+
+def search_of(said: str) -> Search:
+    for known in get_args(Search):
+        if said == known:
+            return known
+    raise WrongUse(f"no search {said!r}", where="--search", remedy=nearest_names(said, get_args(Search)))
 
 
 def clusters_path(store: Store, corpus: Corpus, embedder: str, clusters: int, seed: int) -> Path:
@@ -112,8 +126,11 @@ def _kept(path: Path, kind: type[T], make: Callable[[], T]) -> T:
 
 
 def _slug(embedder: str) -> str:
-    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(embedder).name if "/" in embedder else embedder).strip("-").lower()
-    return name or "encoder"
+    """An encoder's by its whole source: two folders may have one name."""
+    if embedder in ("tfidf", "labels"):
+        return embedder
+    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(embedder).name).strip("-").lower()
+    return f"{name or 'encoder'}-{hashlib.sha256(embedder.encode()).hexdigest()[:6]}"
 
 
 def places_in(store: Store, ids: Sequence[str]) -> list[int]:
