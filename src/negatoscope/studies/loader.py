@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from negatoscope.errors import BadInput, Trouble
+from negatoscope.errors import BadInput, Trouble, WrongUse
 from negatoscope.studies.batch import Batch
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import OBSERVATIONS, Picture, Split, Study
@@ -80,7 +80,8 @@ class StudyLoader:
                 f"no studies in split {self.split!r}", where=self.store.path, remedy="see `negatoscope data show`"
             )
         if self.batch % self.world:
-            raise BadInput(f"a batch of {self.batch} cannot be shared by {self.world} processes", where="train.batch")
+            said = f"a batch of {self.batch} cannot be shared evenly by {self.world} processes"
+            raise WrongUse(said, where="train.batch", remedy=f"give a multiple of {self.world}")
 
     @property
     def studies(self) -> int:
@@ -183,7 +184,10 @@ def collate(items: Sequence[Mapping[str, Any]]) -> Batch:
 
 
 def _stack(items: Sequence[Mapping[str, Any]], name: str) -> Tensor | None:
-    return None if items[0][name] is None else torch.stack([item[name] for item in items])
+    if items[0][name] is None:
+        return None
+    with torch.autocast("cpu", enabled=False):  # around a validation; it cannot stack cached features' float16
+        return torch.stack([item[name] for item in items])
 
 
 def _stack_any(values: Sequence[Any]) -> Any:
