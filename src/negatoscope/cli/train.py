@@ -30,6 +30,7 @@ def train(
     from negatoscope.errors import WrongUse
     from negatoscope.recipes import recipe_named, recipe_names
     from negatoscope.training import loop
+    from negatoscope.training.processes import is_first
     from negatoscope.training.recipe import load_recipe
 
     if list_:
@@ -41,6 +42,8 @@ def train(
     changes = {**named, **changes_of(set_)}
     folder = run or Path("runs") / (recipe if named else path.stem)
     done = loop.train(load_recipe(path, changes), folder, watch=watch_on(silent=json))
+    if not is_first():
+        return
     if json:
         print_json({"run": str(done.folder), "epochs": len(done.history), "best": done.best, "notes": done.notes})
         return

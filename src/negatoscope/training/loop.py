@@ -7,7 +7,6 @@ resumed ends with the same weights as one that was not.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -43,6 +42,7 @@ from negatoscope.training.logs import Logs
 from negatoscope.training.normality import normality_of
 from negatoscope.training.optimise import make_optimiser, out_of_patience, rate_factor, set_rates
 from negatoscope.training.precision import precision_for
+from negatoscope.training.processes import Tally, in_step, one_voice, strategy_of
 from negatoscope.training.recipe import Recipe
 from negatoscope.training.run_folder import must_be_of
 from negatoscope.training.validation import validate
@@ -66,7 +66,6 @@ class Progress:
     """One entry an epoch: terms, validation scores where it was validated, rate, seconds."""
     notes: list[str] = field(default_factory=list)
     """What a reader of the run should know of its data: a pool with fewer normal studies than asked for."""
-    finished: bool = False
 
     def scores(self, select: str) -> list[float]:
         """Of each validation so far, higher is better."""
@@ -95,12 +94,15 @@ def train(
     clock: Callable[[], float] = time.monotonic,
     after_step: Callable[[int, int], None] | None = None,
 ) -> Run:
-    """Trains, or goes on training, in a run's folder; a run that is finished is left as it is.
+    """Trains, or goes on training, in a run's folder; a run that is finished is left as it is, unless the recipe
+    now asks for more epochs.
 
     `after_step(epoch, step)` is called after each step (tests interrupt there). Raises Trouble when a loss is not
     finite, WrongUse when the folder holds a run of another recipe.
     """
-    return _Training(recipe, Path(folder), watch, clock, after_step).run()
+    training = _Training(recipe, Path(folder), watch, clock, after_step)
+    with one_voice(training.fabric):
+        return training.run()
 
 
 class _Training:
@@ -117,7 +119,7 @@ class _Training:
         self.fabric = Fabric(
             accelerator={"gpu": "cuda"}.get(self.settings.accelerator, self.settings.accelerator),
             devices=self.settings.devices,
-            strategy=_strategy(self.settings.strategy),
+            strategy=strategy_of(self.settings),
             precision=precision_for(recipe),
         )
         self.progress = Progress()
@@ -125,11 +127,13 @@ class _Training:
     def run(self) -> Run:
         fabric = self.fabric
         fabric.launch()
+        if not fabric.is_global_zero:
+            self.watch = quiet
         self._claim_folder()
         earlier = load_checkpoint(self.last) if self.last.exists() else None
         if earlier is not None:
             self.progress = Progress(**earlier.about["progress"])
-        if self.progress.finished:
+        if self._is_over():
             return self._result()
 
         store = Store.open(self.recipe.data.store)
@@ -144,14 +148,13 @@ class _Training:
                 loader, learner.objectives.values(), self.recipe.data.reports, watch=self.watch
             )
         self.validation = loader_for(self.recipe, self.vocabulary, store, "val", limit=self.settings.validate_studies)
-        self.bare = learner
+        self.bare = learner.to(fabric.device)
         self.normality = normality_of(self.recipe, store)
         if earlier is None:
-            self._begin(learner.to(fabric.device).eval().reporter, store)
+            self._begin(learner.eval().reporter, store)
         self.learner = fabric.setup_module(learner)
-        self.wrapped: nn.Module = (
-            self.learner._forward_module
-        )  # as DDP or FSDP wrapped it: what the state-dict functions know
+        # As DDP or FSDP wrapped it: what the state-dict functions know.
+        self.wrapped: nn.Module = self.learner._forward_module
         optimiser: Any = fabric.setup_optimizers(make_optimiser(self.learner, self.settings))
         self.optimiser: _FabricOptimizer = optimiser
         if earlier is not None:
@@ -205,7 +208,7 @@ class _Training:
 
     def _epochs(self) -> None:
         settings, progress = self.settings, self.progress
-        while progress.epoch < settings.epochs:
+        while not self._is_over():
             began = self.clock()
             self._refresh_pool(progress.epoch)
             terms = self._one_epoch()
@@ -220,12 +223,14 @@ class _Training:
             progress.epoch, progress.step, progress.sums = progress.epoch + 1, 0, {}
             scores = progress.scores(settings.select)
             is_best = len(scores) > len(before) and (not before or scores[-1] > max(before))
-            progress.finished = last or out_of_patience(settings.patience, scores)
             self._save(is_best)
             if self.logs:
                 self.logs.epoch(progress.history, self._steps_done())
-            if progress.finished:
-                break
+
+    def _is_over(self) -> bool:
+        progress, settings = self.progress, self.settings
+        stopped = progress.step == 0 and out_of_patience(settings.patience, progress.scores(settings.select))
+        return progress.epoch >= settings.epochs or stopped
 
     def _refresh_pool(self, epochs: int) -> None:
         contrast = self.bare.reporter.contrast
@@ -248,7 +253,7 @@ class _Training:
         )
         self.learner.train()
         self.bare.begin_epoch(epoch)
-        batches = self.loader.epoch(epoch, skip=progress.step)
+        batches = in_step(self.fabric, self.loader.epoch(epoch, skip=progress.step))
         saved = self.clock()
         steps = len(self.loader)
         for batch in self.watch(batches, f"epoch {epoch + 1} of {self.settings.epochs}", steps - progress.step):
@@ -260,7 +265,8 @@ class _Training:
                 self.logs.step(terms, self._steps_done())
             if self.after_step:
                 self.after_step(epoch, progress.step)
-            if self.clock() - saved > 60 * self.settings.save_minutes and progress.step < steps:
+            is_time = self.fabric.broadcast(self.clock() - saved > 60 * self.settings.save_minutes)
+            if is_time and progress.step < steps:
                 self._save(is_best=False)
                 saved = self.clock()
         return {name: total / progress.step for name, total in progress.sums.items()}
@@ -270,22 +276,22 @@ class _Training:
         place = (settings.seed, self.progress.epoch, self.progress.step, fabric.global_rank)
         torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
         parts = list(split_batch(batch, settings.accumulate))
-        sums: dict[str, float] = {}
+        tally = Tally()
         for number, part in enumerate(parts):
             more = number + 1 < len(parts)
             with fabric.no_backward_sync(self.learner, enabled=more) if fabric.world_size > 1 else nullcontext():
                 terms = self.learner(part.to(fabric.device))
                 share = len(part) / len(batch)
-                for name, value in terms.items():
-                    sums[name] = sums.get(name, 0.0) + share * value.item()
-                if not math.isfinite(sums["loss"]):
-                    raise Trouble(
-                        f"the loss is not finite at epoch {self.progress.epoch + 1}, step {self.progress.step + 1} "
-                        f"(studies {', '.join(part.ids)})",
-                        where=self.folder,
-                        remedy="look at these studies, lower train.lr or set train.clip",
-                    )
+                tally.note(terms, part.ids, share)
                 fabric.backward(terms["loss"] * share)
+        sums, lost = tally.told(fabric)
+        if lost:
+            raise Trouble(
+                f"the loss is not finite at epoch {self.progress.epoch + 1}, step {self.progress.step + 1} "
+                f"(studies {', '.join(lost)})",
+                where=self.folder,
+                remedy="look at these studies, lower train.lr or set train.clip",
+            )
         if settings.clip:
             fabric.clip_gradients(self.learner, self.optimiser, max_norm=settings.clip)
         self.optimiser.step()
@@ -355,6 +361,9 @@ class _Training:
     def _result(self) -> Run:
         history, select = self.progress.history, f"val.{self.settings.select}"
         validated = [entry for entry in history if select in entry]
+        if not validated:
+            remedy = f"ask for more than {len(history)} epochs"
+            raise WrongUse("this run was not validated yet", where=self.folder, remedy=remedy)
         chosen = (min if self.settings.select == "loss" else max)(validated, key=lambda entry: entry[select])
         return Run(self.folder, self.recipe, history, chosen, tuple(self.progress.notes))
 
@@ -365,11 +374,3 @@ def split_batch(batch: Batch, parts: int) -> list[Batch]:
         return [batch]
     pieces = [piece for piece in torch.arange(len(batch)).chunk(parts) if len(piece)]
     return [batch.rows(piece.tolist()) for piece in pieces]
-
-
-def _strategy(name: str) -> Any:
-    if name == "fsdp":
-        from lightning_fabric.strategies import FSDPStrategy
-
-        return FSDPStrategy(use_orig_params=True, state_dict_type="full")
-    return name
