@@ -72,9 +72,9 @@ class CVSE(nn.Module):
     def regions(self, features: Tensor, present: Tensor) -> Regions:
         """Backbone features (B, V, N, D), and which views (B, V) there are; what stands in the others is not read."""
         if len(self.region) == 1:
-            seen = self.region[0](features)  # (B, V, N, d)
+            seen = _wide(self.region[0](features))  # (B, V, N, d)
         else:
-            seen = torch.stack([self.region[view](features[:, view]) for view in range(features.shape[1])], 1)
+            seen = torch.stack([_wide(self.region[view](features[:, view])) for view in range(features.shape[1])], 1)
         if isinstance(self.shared, _Shared):
             places = seen.new_zeros(seen.shape)
             places[present] = F.normalize(self.shared(seen[present]), dim=-1)
@@ -142,7 +142,12 @@ class _Shared(nn.Module):
     def forward(self, seen: Tensor) -> Tensor:
         """(..., d) -> (..., d)."""
         normed = self.norm(seen.flatten(0, -2)).view(seen.shape)
-        return self.last(self.dropout(F.relu(normed)))
+        return _wide(self.last(self.dropout(F.relu(normed))))
+
+
+def _wide(vectors: Tensor) -> Tensor:
+    """Where autocast multiplied in bf16, float32 from here on: lengths and distances need it."""
+    return vectors.float() if vectors.dtype == torch.bfloat16 else vectors
 
 
 def _square(vectors: Tensor) -> Tensor:

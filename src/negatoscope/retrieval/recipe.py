@@ -13,6 +13,7 @@ from negatoscope.models.cvse import CVSESettings
 from negatoscope.settings import Settings, read_settings, read_yaml
 from negatoscope.studies.views import Arranging
 from negatoscope.text.group import GroupSettings
+from negatoscope.vision.precision import fast_precision
 
 
 class CVSETraining(Settings):
@@ -44,6 +45,12 @@ class CVSERecipe(Settings):
     train: CVSETraining = CVSETraining()
     top: int = Field(default=3, ge=1)
     """Groups that are told for a study; recall is measured at as many."""
+    precision: Literal["auto", "float32", "bf16"] = "auto"
+    """Of the product with region features, by far the largest; auto: bf16 where the processor has instructions."""
+
+    @property
+    def bf16(self) -> bool:
+        return (fast_precision("cpu") if self.precision == "auto" else self.precision) == "bf16"
 
 
 def cvse_recipe_names() -> list[str]:

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from negatoscope.errors import BadInput
+from negatoscope.errors import BadInput, WrongUse
 from negatoscope.models.cvse import CVSE, Regions
 from negatoscope.retrieval.calibration import Calibration
 from negatoscope.retrieval.corpus import Corpus
@@ -103,7 +103,7 @@ class Retriever:
             raise BadInput("holds no CVSE of this version", where=path, remedy=_REMEDY)
         try:
             return cls._of(said, tensors)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError, WrongUse) as error:
             raise BadInput(f"damaged ({error})", where=path, remedy=_REMEDY) from error
 
     @classmethod
@@ -139,8 +139,9 @@ def seen_by(
     starts = range(0, len(studies), STUDIES_AT_ONCE)
     parts = in_batches(studies, cache, STUDIES_AT_ONCE, retriever.recipe.arrange)
     for _, (features, present) in zip(watch(starts, "looking at studies", len(starts)), parts, strict=True):
-        with torch.inference_mode():
-            yield retriever.model.regions(features, present)
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=retriever.recipe.bf16):
+            seen = retriever.model.regions(features, present)
+        yield seen
 
 
 def score_studies(

@@ -142,7 +142,9 @@ def _epochs(model: CVSE, corpus: Corpus, cache: FeatureCache, recipe: CVSERecipe
             torch.manual_seed(int(rng.integers(2**62)))
             triplets = triplets_of(corpus, chosen, negatives, said.negatives, rng)
             features, present = features_of([corpus.studies[k] for k in chosen], cache, recipe.arrange)
-            scores = model.scores(model.regions(features, present), model.sentences(vectors[triplets.sentences]))
+            with torch.autocast("cpu", torch.bfloat16, enabled=recipe.bf16):
+                regions = model.regions(features, present)
+            scores = model.scores(regions, model.sentences(vectors[triplets.sentences]))
             loss = triplet_loss(scores, triplets.positive, triplets.unmatched, triplets.others, said.margin)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
