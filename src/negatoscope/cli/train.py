@@ -19,7 +19,8 @@ def train(
 ) -> None:
     """Train a reporter as a recipe says, or go on with a run that was interrupted.
 
-    MODEL+ca.DATA is MODEL.DATA with Contrastive Attention, whichever recipe that is: nic+ca.phantom.
+    MODEL+ca.DATA is MODEL.DATA with Contrastive Attention, whichever recipe that is: nic+ca.phantom; +wcl, +mochi and
+    +ithn add those losses, as --set 'losses+=[{name: wcl, weight: 0.2}]' does.
 
     Example: `negatoscope train nic.phantom --run runs/first --set train.epochs=3`
     """

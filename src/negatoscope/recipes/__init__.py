@@ -1,7 +1,7 @@
 """Recipes that ship: one YAML each, `<model>.<data>.yaml`, named without the ending: `negatoscope train nic.phantom`.
 
-`<model>+ca.<data>` is the same recipe with Contrastive Attention as its paper sets it, whatever the model: one line on
-top, so no file of its own.
+`<model>+ca.<data>` is the same recipe with Contrastive Attention as its paper sets it, whatever the model; `+wcl`,
+`+mochi` and `+ithn` add those losses, as theirs do. That is one line on top, so no file of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from typing import Any
 
 from negatoscope.errors import BadInput, nearest_names
 
-CONTRAST = "+ca"
+LAYERS: dict[str, dict[str, Any]] = {
+    "ca": {"contrast.attention": {}},
+    "wcl": {"losses+": [{"name": "cross-entropy", "weight": 0.8}, {"name": "wcl", "weight": 0.2}]},
+    "mochi": {"losses+": [{"name": "hard-negatives", "way": "mochi"}]},
+    "ithn": {"losses+": [{"name": "hard-negatives", "way": "ithn"}]},
+}
+"""What a name may add to a recipe, as changes of `load_recipe`."""
+_FASTER = {"coco": {"alpha": 0.1}}
+"""ITHN's rate at which negatives grow harder, where it is not the default."""
 
 
 def recipe_names() -> list[str]:
@@ -35,7 +43,18 @@ def recipe_path(name: str) -> Path:
 
 def recipe_named(name: str) -> tuple[Path, dict[str, Any]]:
     """The file, and the changes to it that its name asks for: those of `load_recipe`."""
-    model, contrast, data = name.partition(CONTRAST)
-    if contrast and data.startswith(".") and not Path(name).is_file() and name not in recipe_names():
-        return recipe_path(model + data), {"contrast.attention": {}}
-    return recipe_path(name), {}
+    model, _, data = name.partition(".")
+    base, *layers = model.split("+")
+    if not layers or not data or Path(name).is_file() or name in recipe_names() or not LAYERS.keys() >= set(layers):
+        return recipe_path(name), {}
+    changes: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in LAYERS[layer].items():
+            if key == "losses+":
+                value = [*changes.get(key, []), *(_for_data(loss, data) for loss in value)]
+            changes[key] = value
+    return recipe_path(f"{base}.{data}"), changes
+
+
+def _for_data(loss: dict[str, Any], data: str) -> dict[str, Any]:
+    return {**loss, **_FASTER.get(data, {})} if loss["name"] == "hard-negatives" else dict(loss)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from negatoscope.contrast.attention import AttentionSettings
 from negatoscope.decoding.settings import DecodeSettings
+from negatoscope.errors import WrongUse
 from negatoscope.models import reporter_class
 from negatoscope.settings import Settings, read_settings, read_yaml
 from negatoscope.studies.views import Arranging
@@ -134,11 +135,23 @@ def recipe_of(value: Any, *, where: object = None) -> Recipe:
 
 
 def load_recipe(path: Path | str, changes: dict[str, Any] | None = None) -> Recipe:
-    """From YAML; `changes` such as {'train.lr': 1e-3} go on top."""
+    """From YAML; `changes` such as {'train.lr': 1e-3} go on top. 'losses+' adds losses; one of the same name takes the
+    place of the recipe's own."""
     value = read_yaml(path)
     for key, new in (changes or {}).items():
-        _put(value, key.split("."), new)
+        if key == "losses+":
+            value["losses"] = _more_losses(value.get("losses", [{"name": "cross-entropy"}]), new)
+        else:
+            _put(value, key.split("."), new)
     return recipe_of(value, where=path)
+
+
+def _more_losses(losses: list[dict[str, Any]], more: Any) -> list[dict[str, Any]]:
+    more = [more] if isinstance(more, dict) else more
+    if not isinstance(more, list) or not all(isinstance(loss, dict) for loss in more):
+        remedy = "for example [{name: wcl, weight: 0.2}]"
+        raise WrongUse(f"{more!r} is no list of losses", where="losses+", remedy=remedy)
+    return list({str(loss.get("name")): loss for loss in (*losses, *more)}.values())
 
 
 def _put(value: dict[str, Any], keys: list[str], new: Any) -> None:
