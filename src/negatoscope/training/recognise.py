@@ -65,6 +65,8 @@ class LessonSettings(Settings):
     tau: float = Field(default=0.1, gt=0)
     same: float = Field(default=0.8, gt=0)
     """Reports whose vectors' cosine is above this are no negatives of each other."""
+    mix: float = Field(default=0.0, ge=0)
+    """alpha of mixup: each study is blended with another of its batch, images and lessons alike; 0 blends none."""
     change: ChangeSettings = ChangeSettings()
     seed: int = 1
 
@@ -138,15 +140,19 @@ def teach(
                 group["lr"] = group["peak"] * height(step, steps)
             images, study = _seen(gallery, rows, settings.hide_view, draw)
             pixels = change(gallery.images[images], size, settings.change, draw)
+            lateral, asked = gallery.lateral[images], lessons.of(rows)
+            if settings.mix:
+                share = float(rng.beta(settings.mix, settings.mix))
+                pixels, asked = mixed(pixels, study, lateral, asked, max(share, 1 - share))
             with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
                 pooled = recogniser.look(pixels).float().mean((2, 3))
-            lateral = gallery.lateral[images]
             answers = recogniser(recogniser.together(pooled, study, lateral, len(rows)))
-            terms = losses(answers, lessons.of(rows), settings)
+            terms = losses(answers, asked, settings)
             side = F.binary_cross_entropy_with_logits(recogniser.from_the_side(pooled), lateral.float())
             terms["side"] = settings.side * side
             loss = torch.stack(list(terms.values())).sum()
-            if not math.isfinite(loss.item()):
+            said = torch.stack([*terms.values(), loss]).tolist()  # one wait for the device a step
+            if not math.isfinite(said[-1]):
                 raise Trouble(f"the loss is not finite at epoch {epoch + 1}", remedy="lower the rate")
             loss.backward()
             nn.utils.clip_grad_norm_(recogniser.parameters(), 5.0)
@@ -154,8 +160,8 @@ def teach(
             optimiser.zero_grad(set_to_none=True)
             step += 1
             remember(mean, recogniser, min(settings.memory, step / (step + 10)))
-            for name, term in terms.items():
-                sums[name] = sums.get(name, 0.0) + term.item() / per_epoch
+            for name, term in zip(terms, said):
+                sums[name] = sums.get(name, 0.0) + term / per_epoch
         if after_epoch:
             after_epoch(epoch, mean, sums)
     return mean
@@ -203,6 +209,20 @@ def remember(mean: nn.Module, now: nn.Module, memory: float) -> None:
             kept.copy_(new)
     kept, new = zip(*(pair for pair in pairs if pair[0].dtype.is_floating_point), strict=True)
     torch._foreach_lerp_(list(kept), list(new), 1 - memory)
+
+
+def mixed(pixels: Tensor, study: Tensor, lateral: Tensor, lessons: Lessons, share: float) -> tuple[Tensor, Lessons]:
+    """mixup (Zhang, Cisse, Dauphin, Lopez-Paz, ICLR 2018), of studies: the i-th with the i-th from the end, frontal
+    images with frontal, lateral with lateral. A study whose other has no such image keeps its own as it is.
+    """
+    b = len(lessons.findings)
+    slot = study * 2 + lateral.long()  # (m,)
+    holder = torch.full((2 * b,), -1, dtype=torch.long, device=pixels.device)
+    holder[slot] = torch.arange(len(slot), device=pixels.device)
+    other = holder[(b - 1 - study) * 2 + lateral.long()]
+    other = torch.where(other < 0, torch.arange(len(slot), device=pixels.device), other)
+    blended = share * pixels + (1 - share) * pixels[other]
+    return blended, Lessons(*(share * rows + (1 - share) * rows.flip(0) for rows in vars(lessons).values()))
 
 
 @torch.no_grad()
