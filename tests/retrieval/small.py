@@ -48,6 +48,11 @@ NORMAL = ("The lungs are clear.", "No pneumothorax is seen.")
 WIDTH, SIDE = 24, 3
 
 
+def place_of(finding: int, view: str) -> int:
+    """The cell of the grid where a finding shines."""
+    return (2 * finding + (4 if view == "lateral" else 0)) % (SIDE * SIDE)
+
+
 def drawn_studies(count: int, *, seed: int = 0, normal: float = 0.2) -> tuple[list[Study], dict[str, np.ndarray]]:
     """Studies whose findings shine at one place of the frontal view's features and another of the lateral's, and the
     features of their pictures. Every seventh has no lateral view."""
@@ -61,10 +66,10 @@ def drawn_studies(count: int, *, seed: int = 0, normal: float = 0.2) -> tuple[li
         )
         said = [SAID[names[k]][rng.integers(2)] for k in chosen]
         pictures = []
-        for view, shift in (("frontal", 0), ("lateral", 4))[: 1 if number % 7 == 6 else 2]:
+        for view in ("frontal", "lateral")[: 1 if number % 7 == 6 else 2]:
             seen = rng.normal(size=(SIDE * SIDE, WIDTH)) * 0.3
             for k in chosen:
-                seen[(2 * k + shift) % 9] += 2 * of_finding[k]
+                seen[place_of(k, view)] += 2 * of_finding[k]
             name = f"{number}-{view}"
             maps[name] = seen.astype(np.float16)
             pictures.append(Picture(f"{name}.png", view, sha256=name))  # pyright: ignore[reportArgumentType]

@@ -28,6 +28,9 @@ from torch.nn import functional as F
 from negatoscope.settings import Settings
 
 
+_FIRST_U = 3.0
+
+
 class CVSESettings(Settings):
     width: int = Field(default=512, ge=1)
     """d of the joint space."""
@@ -67,7 +70,9 @@ class CVSE(nn.Module):
         if settings.attention == "printed":
             self.energy = nn.Linear(d, 1, bias=False)  # W_m^T v_a, which is all that softmax leaves of equation 2
         else:
-            self.energy = nn.Linear(d, d, bias=False)  # U
+            self.energy = nn.Linear(d, d, bias=False)  # U, which begins by looking where region and sentence are alike
+            with torch.no_grad():
+                self.energy.weight.copy_(_FIRST_U * torch.eye(d))
 
     def regions(self, features: Tensor, present: Tensor) -> Regions:
         """Backbone features (B, V, N, D), and which views (B, V) there are; what stands in the others is not read."""
