@@ -27,7 +27,6 @@ from torch.nn import functional as F
 
 from negatoscope.settings import Settings
 
-
 _FIRST_U = 3.0
 
 
