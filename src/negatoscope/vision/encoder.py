@@ -18,13 +18,16 @@ from negatoscope.vision.prepare import Fit
 from negatoscope.vision.sight import Sight, masked_mean
 from negatoscope.vision.weights import load_backbone
 
+CACHED = "cached:"
+
 
 class EncoderSettings(Settings):
     """Which backbone looks at the images, and how."""
 
     backbone: str = "resnet50"
-    """A registered name (resnet50, resnet50-v1, densenet121, vgg19, mobilenetv2 ...), or hub:FOLDER_OR_ID for a
-    vision model of transformers."""
+    """A registered name (resnet50, resnet50-v1, densenet121, vgg19, mobilenetv2 ...), hub:FOLDER_OR_ID for a vision
+    model of transformers, or cached:2048 for none: a reporter that knows nothing but cached features of that width,
+    whose checkpoints are small and cannot look at an image."""
     weights: Path | None = None
     """safetensors or a torchvision .pth; none starts untrained (a hub backbone brings its own)."""
     stages: tuple[int, ...] = ()
@@ -159,6 +162,8 @@ def build_encoder(settings: EncoderSettings, *, pretrained: bool = True) -> Enco
 
     Raises WrongUse for an unknown backbone, BadInput for weights that do not fit it.
     """
+    if settings.backbone.startswith(CACHED):
+        return Encoder(None, width=cached_width(settings.backbone))
     if pretrained:
         backbone = load_backbone(settings.backbone, settings.weights)
     else:
@@ -172,6 +177,14 @@ def build_encoder(settings: EncoderSettings, *, pretrained: bool = True) -> Enco
         channels_last=settings.channels_last,
         precision=settings.precision,
     )
+
+
+def cached_width(backbone: str) -> int:
+    """Of 'cached:2048'; raises WrongUse where no width follows."""
+    said = backbone.removeprefix(CACHED)
+    if not said.isdecimal() or int(said) < 1:
+        raise WrongUse(f"{backbone!r} names no width", where="encoder.backbone", remedy=f"for example {CACHED}2048")
+    return int(said)
 
 
 def _square(n: int) -> tuple[int, int]:

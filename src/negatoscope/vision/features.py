@@ -23,7 +23,7 @@ from negatoscope.settings import Settings
 from negatoscope.studies.loader import Seen
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import Picture, Study
-from negatoscope.vision.encoder import EncoderSettings
+from negatoscope.vision.encoder import CACHED, EncoderSettings, cached_width
 from negatoscope.vision.precision import Precision
 from negatoscope.vision.prepare import Fit
 from negatoscope.vision.weights import load_backbone, weights_hash
@@ -95,6 +95,9 @@ class FeatureCache:
     def must_fit(self, settings: EncoderSettings) -> None:
         """Raises WrongUse, naming the first difference, where an encoder of these settings would compute other
         features."""
+        if settings.backbone.startswith(CACHED):
+            must_agree(self.path, self.key, {"width": cached_width(settings.backbone)})
+            return
         wanted: dict[str, Any] = {
             "backbone": settings.backbone,
             "stages": settings.stages,

@@ -1,0 +1,70 @@
+"""What keeps our rows apart from the paper's, said under every table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from negatoscope.papers.paper import Paper, Table
+from negatoscope.papers.rows import Conditions, RowRun
+
+
+def footnotes(
+    paper: Paper,
+    table: Table,
+    plans: Mapping[str, Sequence[RowRun]],
+    conditions: Conditions,
+    left_out: Mapping[str, str],
+) -> list[str]:
+    """One line each: encoder, resolution, words and decoding, budget, split, data."""
+    grounds, theirs = conditions.grounds, paper.setting
+    key, studies = grounds.about["features"], grounds.about["studies"]
+    weights = str(key["weights"])[:8]
+    lines = [
+        f"encoder: theirs {theirs.get('encoder', 'none')}; ours {key['backbone']} (weights {weights}), frozen, its "
+        f"features cached in {key['precision']}, for every row alike",
+        f"resolution: theirs {theirs.get('resolution', 'none')}; ours {key['image_size']}",
+        f"words and decoding: theirs {theirs.get('words', 'unsaid')}, {theirs.get('decoding', 'unsaid')}; ours "
+        + _decoding(plans),
+        f"split: theirs {theirs.get('split', 'none')}; ours {studies['train']:,} studies to learn from, the validation "
+        "split to score, on which each run's best epoch was chosen as well",
+    ]
+    if table.reports == "abnormal":
+        lines.append(
+            "reports: the abnormal sentences of studies with both views, found by the classifier that ships: "
+            f"{'IU-ABN in place of MIMIC-ABN' if grounds.data == 'iu-xray' else 'phantoms in place of MIMIC-ABN'}"
+        )
+    budget = _budget(plans)
+    if budget:
+        lines.append(budget)
+    if conditions.tier == "quick":
+        lines.append("tier quick: models a fifth as wide, a few epochs at one rate; for trying, not for comparing")
+    if conditions.changes:
+        lines.append("changed: " + ", ".join(f"{name}={value}" for name, value in conditions.changes.items()))
+    elsewhere = sorted({on for row in table.rows for on in row.published} - {grounds.data})
+    if any(row.published for row in table.rows) and not any(grounds.data in row.published for row in table.rows):
+        lines.append(f"theirs are of {', '.join(elsewhere)}: not to be compared with ours, only their order")
+    lines += [f"left out: {name} ({why})" for name, why in left_out.items()]
+    return lines
+
+
+def _decoding(plans: Mapping[str, Sequence[RowRun]]) -> str:
+    said = set()
+    for runs in plans.values():
+        for run in runs[:1]:
+            if run.kind == "reporter":
+                words = run.recipe["data"]["vocabulary"]
+                said.add(f"words seen {words['cutoff']} times, beam {run.recipe['decode']['beam']}")
+    return " or ".join(sorted(said)) or "none"
+
+
+def _budget(plans: Mapping[str, Sequence[RowRun]]) -> str:
+    changed = sorted(
+        {
+            (run.own_epochs, int(run.recipe["train"]["epochs"]))
+            for runs in plans.values()
+            for run in runs
+            if run.own_epochs and run.own_epochs != int(run.recipe["train"]["epochs"])
+        }
+    )
+    said = ", ".join(f"{ours} epochs where the recipe has {own}" for own, ours in changed)
+    return f"budget: {said}" if said else ""

@@ -1,0 +1,114 @@
+"""Many runs, some at a time, each in its own process: one that fails is told of, and the others go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from negatoscope.errors import WrongUse
+from negatoscope.papers.work import ERROR, Job, state_of
+from negatoscope.whole_files import write_text
+
+_LOOK_EVERY = 0.2  # seconds
+
+
+@dataclass(frozen=True)
+class Ran:
+    finished: int
+    stopped: int
+    """By the budget, to be gone on with."""
+    failed: tuple[str, ...]
+    not_begun: int
+
+
+def seconds_of(budget: str) -> float:
+    """'2h', '90m', '1h30m', '540s' or '540' -> seconds. Raises WrongUse."""
+    total, number = 0.0, ""
+    for letter in budget.strip().lower():
+        if letter.isdigit() or letter == ".":
+            number += letter
+            continue
+        if letter not in "hms" or not number:
+            raise WrongUse(f"no length of time: {budget!r}", where="--budget", remedy="for example 2h, 1h30m or 540s")
+        total += float(number) * {"h": 3600, "m": 60, "s": 1}[letter]
+        number = ""
+    total += float(number) if number else 0.0
+    if total <= 0:
+        raise WrongUse(f"no length of time: {budget!r}", where="--budget", remedy="for example 2h, 1h30m or 540s")
+    return total
+
+
+def run_all(
+    jobs: Sequence[Job],
+    at_once: int,
+    *,
+    deadline: float | None = None,
+    say: Callable[[str], None] = print,
+) -> Ran:
+    """Runs jobs in their order, `at_once` processes. No job is begun after the deadline; those that run end with their
+    epoch. Finished runs are not begun again."""
+    waiting = [job for job in jobs if not state_of(Path(job.folder)).finished]
+    threads = max(1, (os.cpu_count() or 1) // max(1, at_once))
+    total, running, failed = len(waiting), {}, []
+    finished = stopped = 0
+    with tempfile.TemporaryDirectory(prefix="negatoscope-jobs-") as told:
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once and (deadline is None or time.time() < deadline):
+                    job = replace(waiting.pop(0), deadline=deadline, threads=threads)
+                    running[_begin(job, Path(told), threads)] = (job, time.time())
+                if not running:
+                    break
+                time.sleep(_LOOK_EVERY)
+                for process in [one for one in running if one.poll() is not None]:
+                    job, began = running.pop(process)
+                    state = state_of(Path(job.folder))
+                    if process.returncode:
+                        failed.append(f"{_name(job)}: {state.error or _died(job, process.returncode)}")
+                        say(f"failed: {failed[-1]}")
+                        continue
+                    finished, stopped = finished + state.finished, stopped + (not state.finished)
+                    done = finished + stopped + len(failed)
+                    what = "finished" if state.finished else f"stopped after epoch {state.epochs} of {state.of_epochs}"
+                    say(f"{done}/{total} {_name(job)}: {what}, {time.time() - began:.0f} s")
+        finally:
+            for process in running:
+                process.terminate()
+            for process in running:
+                process.wait()
+    return Ran(finished, stopped, tuple(failed), len(waiting))
+
+
+def _begin(job: Job, told: Path, threads: int) -> subprocess.Popen[bytes]:
+    path = told / f"{len(list(told.iterdir()))}.json"
+    path.write_text(json.dumps(asdict(job)), encoding="utf-8")
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    folder = Path(job.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (told / f"{path.stem}.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "negatoscope.papers.work", str(path)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def _died(job: Job, code: int) -> str:
+    """A process that was killed had no time to say why."""
+    said = f"its process ended with {code}" + (" (killed: out of memory?)" if code == -9 else "")
+    write_text(Path(job.folder) / ERROR, f"{said}\n")
+    return said
+
+
+def _name(job: Job) -> str:
+    folder = Path(job.folder)
+    return f"{folder.parent.name}/{folder.name}"
