@@ -60,11 +60,12 @@ def test_forms(tmp_path: Path, name: str, text: str, column: str | None) -> None
     [
         ("a.csv", b"id,Report\n1,x\n", "Reprot", "did you mean 'Report'"),
         ("a.csv", b"id,a\n1,x\n\n2,y,z\n", "a", "a.csv:4: 3 columns"),
-        ("a.csv", b"id,a\n1,x\n2,na\xefve\n", "a", "a.csv:3: not UTF-8"),
+        ("a.csv", b"id,a\n1,x\n2,na\xefve\n", "a", "a.csv:3: byte 13 (0xef) is not UTF-8"),
         ("a.csv", b"a\n", "a", "no reports"),
         ("a.csv", b'a\n"x', "a", "not CSV"),
         ("a.jsonl", b'{"a": "x"}\n{"b": 1}\n', "a", "a.jsonl:2: no field 'a'"),
-        ("a.jsonl", b'{"a": "x"}\n{"a": 1}\n', "a", "a.jsonl:2: 'a' is not text"),
+        ("a.jsonl", b'{"a": "x"}\n{"a": 1}\n', "a", "a.jsonl:2: the report is a number, not text"),
+        ("a.csv", b"id,a,a\n1,x,y\n", "a", "a.csv:1: two columns are called 'a'"),
         ("a.jsonl", b'{"a": \n', "a", "a.jsonl:1: not JSON"),
     ],
 )
@@ -103,3 +104,26 @@ def test_command(tmp_path: Path) -> None:
     wrong = negatoscope("label", tmp_path / "in.csv")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "--out" in wrong.stderr
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_column_of_a_table_however_its_columns_are_parted(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_bytes(f'id{delimiter}findings\r\n1{delimiter}"No{delimiter} effusion."\r\n'.encode("utf-8-sig"))
+    assert reports_of(path, column="findings") == ([f"No{delimiter} effusion."], "column findings")
+
+
+@pytest.mark.parametrize("header", ["findings", "Report_Text", "IMPRESSION"])
+def test_a_header_over_a_single_column_is_not_labelled(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_text(f"{header}\nNo effusion.\n")
+    assert reports_of(path) == (("No effusion.",), "csv")
+    assert reports_of(path, form="chexpert")[0] == (header, "No effusion.")
+
+
+def test_the_reports_are_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_text("No effusion.\n")
+    with pytest.raises(WrongUse, match="would overwrite the reports"):
+        label_file(path, tmp_path / "." / "reports.csv")
+    assert path.read_text() == "No effusion.\n"

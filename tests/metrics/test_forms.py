@@ -161,6 +161,10 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
             "a.jsonl:1: has 'id', 'words'; the prediction should be called 'report' or 'prediction'",
         ),
         ("a.jsonl", '["x"]\n', "a.jsonl:1: a list, not an object"),
+        ("a.jsonl", '{"id": "a", "report": "x", "report": "y"}\n', "a.jsonl:1: 'report' stands twice in one object"),
+        ("a.jsonl", '{"id": "a", "report": "\\ud83d"}\n', "a.jsonl:1: holds half of a character"),
+        ("a.jsonl", "[" * 100_000 + "\n", "a.jsonl:1: not JSON"),
+        ("a.json", "[" * 100_000, "a.json: not JSON"),
         ("a.csv", "study_id,report\na,x\nb,y,z\n", "a.csv:3: 3 columns where the header has 2"),
         ("a.csv", 'study_id,report\na,"x\ny"\na,z\n', "a.csv:4: study 'a' stands twice, first line 2"),
         (
@@ -210,3 +214,42 @@ def test_the_real_annotation_file(shared) -> None:
     path = shared("data/iu-xray/annotation.json")
     assert len(read_reports(path, role="reference", split="train")) == 2069
     assert len(read_reports(path, role="reference", split="val")) == 296
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("excel.csv", "study_id;report\na;Clear, normal.\n"),
+        ("table.tsv", "study_id\treport\na\tClear, normal.\n"),
+        ("table.txt", "study_id\treport\na\tClear, normal.\n"),
+        ("table.txt", 'study_id,report\r\na,"Clear, normal."\r\n'),
+        ("mac.csv", 'study_id,report\ra,"Clear, normal."\r'),
+        ("order.csv", '"REPORT","Study_ID"\n"Clear, normal.","a"\n'),
+    ],
+)
+def test_tables_however_parted_and_named(name: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content.encode())
+    reports = read_reports(path)
+    assert (reports.form, reports.ids, reports.texts) == ("csv", ("a",), ("Clear, normal.",))
+
+
+def test_a_single_column_with_a_header_that_names_reports(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("clean_findings\nClear.\nNormal\n")
+    assert (read_reports(path).form, read_reports(path).texts) == ("csv", ("Clear.", "Normal"))
+    path.write_text("Normal\nNo findings\n")
+    assert (read_reports(path).form, read_reports(path).texts) == ("chexpert", ("Normal", "No findings"))
+
+
+def test_lines_of_text_with_commas_are_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("text, report and id\nclear, normal\n")
+    assert read_reports(path).form == "lines"
+
+
+def test_utf16_as_spreadsheets_write_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("study_id\treport\na\tx\n".encode("utf-16"))
+    with pytest.raises(BadInput, match="not UTF-8; save the file as UTF-8: iconv -f UTF-16"):
+        read_reports(path)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.models.every import batch_of, tiny
 
 from negatoscope.errors import WrongUse
 from negatoscope.models.base import Reading
 from negatoscope.training.objectives import build_objective
 from negatoscope.vision.sight import Sight
+from tests.models.every import batch_of, tiny
 
 MASK = torch.tensor([[True, True, True], [True, True, False]])  # the second study has two patches
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.models.test_published import recorded
 from torch import Tensor
 from typer.testing import CliRunner
 
@@ -23,6 +22,7 @@ from negatoscope.training import imported
 from negatoscope.training.checkpoint import load_reporter
 from negatoscope.training.imported import import_checkpoint, read_vocabulary
 from negatoscope.vision import backbones
+from tests.models.test_published import recorded
 
 STEM = {"conv1": "0", "bn1": "1", "layer1": "4", "layer2": "5", "layer3": "6", "layer4": "7"}
 WORDS = [f"word{number}" for number in range(21)]

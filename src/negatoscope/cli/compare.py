@@ -27,6 +27,10 @@ def compare(
     features: Annotated[
         Path | None, typer.Option(help="A feature cache of that store: adds the nearest training study's report.")
     ] = None,
+    nearest: Annotated[
+        Path | None,
+        typer.Option(help="In place of --features: a file with the nearest training study's report of each."),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(help="Test the others against this row: a file's name, constant or nearest. The first."),
@@ -38,8 +42,12 @@ def compare(
     metrics: Annotated[str | None, typer.Option(help="Comma between names; the usual ones if not said.")] = None,
     clinical: Annotated[str, typer.Option(help="Settings of clinical efficacy, as in `evaluate`.")] = "usual",
     table: Annotated[
-        str | None, typer.Option(help="Show the columns of one paper: r2gen, ca, wcl, cvse, ithn.")
+        str | None, typer.Option(help="Show the columns of one paper: r2gen, ca, wcl, cvse, ithn, chexbert.")
     ] = None,
+    form: Annotated[
+        str, typer.Option(help="How PREDICTIONS are written, as in `evaluate`; guessed if not said.")
+    ] = "auto",
+    references_form: Annotated[str, typer.Option(help="How the references are written.")] = "auto",
     split: Annotated[str, typer.Option(help="Which split of an annotation.json the references are.")] = "test",
     missing: Annotated[str, typer.Option(help="A reference without a prediction: error or empty.")] = "error",
     unasked: Annotated[str, typer.Option(help="A prediction without a reference: error or leave-out.")] = "error",
@@ -70,12 +78,14 @@ def compare(
 
     if features is not None and images is None:
         raise WrongUse("--features without the store that they are of", remedy="--images STORE")
+    if features is not None and nearest is not None:
+        raise WrongUse("--features and --nearest both say which training study is nearest", remedy="give one of them")
     store = None if images is None else Store.open(images)
-    nearest = None
+    looked_up = None
     if features is not None:
         from negatoscope.vision.features import FeatureCache
 
-        nearest = (store, FeatureCache.open(features))
+        looked_up = (store, FeatureCache.open(features))
     columns = None if table is None else table_named(table)
     if columns is not None and columns.clinical is not None:
         clinical = clinical if columns.clinical in clinical.split(",") else f"{clinical},{columns.clinical}"
@@ -84,11 +94,13 @@ def compare(
         references,
         training=train,
         validation=val,
-        nearest=nearest,
+        nearest=looked_up or nearest,
         against=against,
         protocol=protocol_named(protocol, vocabulary=vocabulary, tokens=tokens, max_words=max_words),
         metrics=None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()],
         clinical=clinical,
+        form=form,
+        references_form=references_form,
         split=split,
         missing=missing,
         unasked=unasked,
@@ -115,6 +127,10 @@ def _show(done: Comparison, figures: tuple[str, ...] | None) -> None:
     console = Console(soft_wrap=True, highlight=False)
     wide = console.width >= 34 + 25 * len(done.parts[0].rows)
     gap = " " if wide else "\n"
+    for role, source in done.sources.items():
+        console.print(
+            f"{role}: {source.path}, {source.reports:,} reports, read as {source.form}", style="dim", markup=False
+        )
     for part in done.parts:
         whole = part is done.parts[0]
         table = Table(title=f"{part.name}: {part.n:,} studies", title_justify="left")

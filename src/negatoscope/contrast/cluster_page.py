@@ -13,7 +13,8 @@ from negatoscope.pages import text, write_page
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _STYLE = """
-a { color: var(--blue); } .bar { display: inline-block; height: .7rem; background: var(--blue); border-radius: .15rem; vertical-align: middle; }
+a { color: var(--blue); }
+.bar { display: inline-block; height: .7rem; background: var(--blue); border-radius: .15rem; vertical-align: middle; }
 .card h2 { margin: 0 0 .3rem; } .card ol { margin: .6rem 0 0; padding-left: 1.4rem; } .card li { margin: 0 0 .45rem; }
 .mark { display: inline-block; border: 1px solid var(--line); border-radius: .3rem; padding: 0 .4rem; margin: 0 .3rem
         .3rem 0; font-size: .88rem; }

@@ -47,6 +47,9 @@ class Corpus:
     texts: tuple[str, ...]
     pictures: tuple[str, ...] = ()
     """The hash of each study's first picture, where it is known."""
+    wordings: tuple[tuple[str, ...], ...] = ()
+    """Of each study its single captions, where it has several: `texts` are all of them. Two studies that share one are
+    no negatives of each other either."""
 
     def fingerprint(self) -> str:
         """SHA-256 of the ids, the texts and the pictures, in order."""
@@ -113,7 +116,7 @@ def find_neighbours(
     """
     if k < 1:
         raise WrongUse(f"{k} neighbours", remedy="at least 1")
-    keys = [" ".join(_WORD.findall(text.lower())) for text in corpus.texts]
+    keys = [_words_of(text) for text in corpus.texts]
     distinct, of_text = np.unique(np.array(keys, dtype=object), return_inverse=True)  # (m,), (n,)
     if len(distinct) < 2:
         raise BadInput("all reports say the same: no negatives among them", remedy="take another corpus")
@@ -133,6 +136,11 @@ def find_neighbours(
         "k": k,
     }
     return Neighbours(corpus.ids, nearest, close, about)
+
+
+def _words_of(text: str) -> str:
+    """What makes two reports the same: their words in order, however they are spelt."""
+    return " ".join(_WORD.findall(text.lower()))
 
 
 def nearest_exactly(
@@ -215,6 +223,7 @@ def _studies(
     turn = np.empty(len(of_text), np.int64)
     turn[order] = np.arange(len(of_text)) - starts[of_text[order]]
     pictures = corpus.pictures or corpus.ids
+    said = [frozenset(map(_words_of, captions)) for captions in corpus.wordings]
     nearest = np.full((len(of_text), k), -1, np.int32)
     close = np.zeros((len(of_text), k), np.float32)
     for study, text in enumerate(of_text):
@@ -223,7 +232,7 @@ def _studies(
             if other < 0 or found == k:
                 break
             members = order[starts[other] : starts[other + 1]]
-            chosen = _another(members, int(turn[study]), pictures, study)
+            chosen = _another(members, int(turn[study]), pictures, said, study)
             if chosen is not None:
                 nearest[study, found], close[study, found] = chosen, near
                 found += 1
@@ -232,10 +241,13 @@ def _studies(
     return nearest, close
 
 
-def _another(members: NDArray[np.int64], turn: int, pictures: Sequence[str], study: int) -> int | None:
-    """The member whose turn it is, of those that show another picture."""
+def _another(
+    members: NDArray[np.int64], turn: int, pictures: Sequence[str], said: Sequence[frozenset[str]], study: int
+) -> int | None:
+    """The member whose turn it is, of those that show another picture and share no caption."""
     for step in range(len(members)):
         member = int(members[(turn + step) % len(members)])
-        if not pictures[study] or pictures[member] != pictures[study]:
+        another = not pictures[study] or pictures[member] != pictures[study]
+        if another and (not said or said[member].isdisjoint(said[study])):
             return member
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isnan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ import numpy as np
 from negatoscope.errors import BadInput, WrongUse, nearest_names
 from negatoscope.metrics.baselines import Constant, constant_report, nearest_by_features
 from negatoscope.metrics.clinical import Clinical, abnormal_studies
-from negatoscope.metrics.evaluate import Evaluation, read_earlier, score
+from negatoscope.metrics.evaluate import Evaluation, Source, read_earlier, score, source_of
 from negatoscope.metrics.forms import Reports, read_reports
 from negatoscope.metrics.pairs import pair
 from negatoscope.metrics.protocol import Protocol
@@ -77,6 +78,8 @@ class Comparison:
     seed: int
     notes: tuple[str, ...]
     """What a reader must know: rows that are missing, studies that were scored as empty."""
+    sources: Mapping[str, Source]
+    """'references', 'training' and each row that came from a file -> the file and the form in which it was read."""
 
     @property
     def n(self) -> int:
@@ -97,6 +100,7 @@ class Comparison:
             "kinds": dict(self.kinds),
             "constant": None if self.constant is None else asdict(self.constant),
             "notes": list(self.notes),
+            "sources": {role: asdict(source) for role, source in self.sources.items()},
             "parts": [
                 {"name": part.name, "n": part.n, "rows": {row: _cells(cells) for row, cells in part.rows.items()}}
                 for part in self.parts
@@ -114,11 +118,13 @@ def compare(
     *,
     training: Path | str | None = None,
     validation: Path | str | None = None,
-    nearest: tuple[Any, Any] | None = None,
+    nearest: tuple[Any, Any] | Path | str | None = None,
     against: str | None = None,
     protocol: Protocol = Protocol(),  # noqa: B008 - frozen
     metrics: Sequence[str] | None = None,
     clinical: str = "usual",
+    form: str = "auto",
+    references_form: str = "auto",
     split: str = "test",
     missing: str = "error",
     unasked: str = "error",
@@ -130,9 +136,10 @@ def compare(
 
     `systems`: files of reports in any form, or what `evaluate --out` wrote, which joins without intervals if its
     signature is the same. `training`, `validation`: what the constant report is chosen on. `nearest`: a Store and a
-    FeatureCache, for the nearest training study. `against`: the row that the others are tested against, the first
-    where nothing is said. Raises WrongUse naming the difference where signatures differ."""
-    asked = read_reports(references, role="reference", split=split)
+    FeatureCache, to find the nearest training study by, or a file of such studies' reports that somebody else found.
+    `against`: the row that the others are tested against, the first where nothing is said. Raises WrongUse naming the
+    difference where signatures differ."""
+    asked = read_reports(references, references_form, role="reference", split=split)
     known = None if training is None else read_reports(training, role="reference", split="train")
     names = _names(systems)
     earlier = {name: Path(path) for name, path in names.items() if _is_evaluation(Path(path))}
@@ -143,12 +150,16 @@ def compare(
     rows: dict[str, Evaluation] = {}
     ready: dict[str, Any] = {"clinical": Clinical(clinical, watch=watch)}
     for name, path in files.items():
-        rows[name] = _scored(path, asked, known, protocol, metrics, ready, (missing, unasked), watch)
+        said = read_reports(path, form)
+        rows[name] = _scored(said, asked, known, protocol, metrics, ready, (missing, unasked), watch)
         ready = dict(rows[name].metrics)
     first = next(iter(rows.values()))
     kinds: dict[str, Kind] = dict.fromkeys(rows, "model")
     notes = _notes(rows)
     constant = None
+    sources = {"references": source_of(asked), **{name: done.sources["predictions"] for name, done in rows.items()}}
+    if known is not None:
+        sources["training"] = source_of(known)
 
     def row_of(predictions: Sequence[str]) -> Evaluation:
         pairs = replace(first.pairs, predictions=tuple(predictions), missing=(), unasked=())
@@ -167,10 +178,19 @@ def compare(
             notes.append("the constant report was chosen on training alone: --val FILE gives validation reports")
     else:
         notes.append("no constant report and no split by training: --train FILE gives the training reports")
-    if nearest is not None:
-        rows[NEAREST], kinds[NEAREST] = row_of(nearest_by_features(first.pairs.ids, *nearest, watch)), "nearest"
+    if nearest is None:
+        notes.append(
+            "no row for the nearest training study: --images STORE --features CACHE adds it, or --nearest FILE"
+        )
     else:
-        notes.append("no row for the nearest training study: --images STORE --features CACHE adds it")
+        if isinstance(nearest, tuple):
+            found: Sequence[str] = nearest_by_features(first.pairs.ids, *nearest, watch)
+        else:
+            given = read_reports(nearest)
+            sources[NEAREST] = source_of(given)
+            found = pair(given, asked, missing=missing, unasked=unasked).predictions
+            notes += _strangers(found, known)
+        rows[NEAREST], kinds[NEAREST] = row_of(found), "nearest"
 
     for name, evaluation in rows.items():
         refuse_unlike(first.signature, evaluation.signature, (next(iter(rows)), name))
@@ -184,11 +204,11 @@ def compare(
         kinds[name] = "earlier"
         parts = (replace(parts[0], rows={**parts[0].rows, name: {f: Cell(v) for f, v in figures.items()}}), *parts[1:])
         notes.append(f"{name} is known by its figures alone: no interval, no test")
-    return Comparison(parts, kinds, chosen, first.signature, rows, constant, draws, seed, tuple(notes))
+    return Comparison(parts, kinds, chosen, first.signature, rows, constant, draws, seed, tuple(notes), sources)
 
 
 def _scored(
-    path: Path | str,
+    said: Reports,
     asked: Reports,
     known: Reports | None,
     protocol: Protocol,
@@ -199,9 +219,10 @@ def _scored(
 ) -> Evaluation:
     """As `evaluate`, with metrics that have read the references already."""
 
-    pairs = pair(read_reports(path), asked, missing=lenience[0], unasked=lenience[1])
+    pairs = pair(said, asked, missing=lenience[0], unasked=lenience[1])
     texts = None if known is None else known.texts
-    return score(pairs, protocol=protocol, metrics=metrics, training=texts, ready=ready, watch=watch)
+    done = score(pairs, protocol=protocol, metrics=metrics, training=texts, ready=ready, watch=watch)
+    return replace(done, sources={"predictions": source_of(said)})
 
 
 def _notes(rows: Mapping[str, Evaluation]) -> list[str]:
@@ -224,6 +245,15 @@ def _also_in(asked: Reports, other: Reports, role: str) -> list[str]:
     both = 0 if asked.numbered or other.numbered else len(set(asked.ids) & set(other.ids))
     warning = f"{both:,} of the studies that are scored are also {role} studies: this flatters the rows chosen on them"
     return [warning] if both else []
+
+
+def _strangers(found: Sequence[str], known: Reports | None) -> list[str]:
+    """A warning where what is called the nearest training study's report is none of the training reports."""
+    if known is None:
+        return []
+    training = {" ".join(text.split()) for text in known.texts}
+    strange = sum(" ".join(text.split()) not in training for text in found)
+    return [f"{NEAREST}: {strange:,} of its reports do not stand in training"] if strange else []
 
 
 def _parts(first: Evaluation, notes: list[str]) -> dict[str, np.ndarray]:
@@ -258,10 +288,15 @@ def _part(name: str, studies: np.ndarray, rows: Mapping[str, Evaluation], agains
 
 
 def _cell(figure: str, value: float, drawn: Figures, other: Figures | None, p: float | None) -> Cell:
-    low, high = interval(drawn[figure])
+    low_high = _known(interval(drawn[figure])) or (None, None)
     if other is None or figure not in other:
-        return Cell(value, low, high)
-    return Cell(value, low, high, p, interval(drawn[figure] - other[figure]))
+        return Cell(value, *low_high)
+    return Cell(value, *low_high, p, _known(interval(drawn[figure] - other[figure])))
+
+
+def _known(low_high: tuple[float, float]) -> tuple[float, float] | None:
+    """None where no draw has the figure."""
+    return None if isnan(low_high[0]) else low_high
 
 
 def _chosen(against: str | None, rows: Mapping[str, Evaluation]) -> str:

@@ -113,7 +113,7 @@ def evaluate(
         ready["clinical"] = _clinical(clinical or "usual", (labels, reference_labels), (said, asked), pairs, watch)
     scored = score(pairs, protocol=protocol, metrics=metrics, training=texts, ready=ready, watch=watch)
     files = {"predictions": said, "references": asked, "training": learned_from}
-    return replace(scored, sources={role: _source(reports) for role, reports in files.items() if reports is not None})
+    return replace(scored, sources={role: source_of(reports) for role, reports in files.items() if reports is not None})
 
 
 def score(
@@ -224,7 +224,7 @@ def _clinical(
     return Clinical(settings, given=(labels[0], labels[1]), given_as=said, watch=watch)
 
 
-def _source(reports: Reports) -> Source:
+def source_of(reports: Reports) -> Source:
     return Source(str(reports.path), reports.form, len(reports), reports.sha256)
 
 

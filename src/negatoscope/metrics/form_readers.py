@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,20 +52,17 @@ def _read_jsonl(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        try:
-            value = json.loads(line)
-        except ValueError as error:
-            raise BadInput(f"not JSON ({error})", where=where) from error
+        value = parsed(line, where)
         if not isinstance(value, dict):
             raise BadInput(f"a {_kind(value)}, not an object with id and report", where=where)
         yield _row_of(value, role, where, number)
 
 
 def _read_csv(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
-    rows = csv_rows(text, path)
+    rows = csv_rows(text, path, delimiter_of(text, path))
     _, header = next(rows, (1, []))
     names = [name.strip() for name in header]
-    column = first_of(TEXT_FIELDS[role], names)
+    column = names[0] if len(names) == 1 else first_of(TEXT_FIELDS[role], names)
     if column is None:
         raise no_column(path, names, role)
     if names.count(column) > 1:
@@ -84,7 +82,7 @@ def _read_csv(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
 
 
 def _read_chexbert(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
-    header = next(csv_rows(text, path), (1, []))[1]
+    header = next(csv_rows(text, path, delimiter_of(text, path)), (1, []))[1]
     if "Report Impression" not in [name.strip() for name in header]:
         raise BadInput("no column 'Report Impression'", where=path, remedy=f"--form csv reads {', '.join(header[:8])}")
     yield from _read_csv(text, path, role, split)
@@ -110,7 +108,7 @@ def _read_lines(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
 
 
 def _read_rexrank(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
-    value = _json_of(text, path)
+    value = parsed(text, path, whole_file=True)
     if not isinstance(value, dict):
         raise BadInput(f"a {_kind(value)}, not an object of studies", where=path, remedy="--form json reads lists")
     for study, entry in value.items():
@@ -128,11 +126,11 @@ def _sections(entry: Mapping[str, Any], where: str) -> str:
     names = [first_of((name, f"section_{name}"), entry) for name in ("findings", "impression")]
     if not any(names):
         raise BadInput("no report, findings or impression to compare with", where=where)
-    return " ".join(text for name in names if name and (text := _text_of(entry[name], f"{where}, {name}")))
+    return " ".join(text for name in names if name and (text := text_of(entry[name], f"{where}, {name}")))
 
 
 def _read_json(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
-    value = _json_of(text, path)
+    value = parsed(text, path, whole_file=True)
     if isinstance(value, dict):
         both = first_of(LIST_FIELDS[role], value)
         if both and isinstance(value[both], list | dict):
@@ -172,13 +170,31 @@ def _is_figures(entry: Mapping[str, Any]) -> bool:
 
 
 def _read_annotation(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
-    value = _json_of(text, path)
+    value = parsed(text, path, whole_file=True)
     if not isinstance(value, dict):
         raise BadInput(f"a {_kind(value)}, not an object of splits", where=path)
     if split not in value:
         raise WrongUse(f"no split {split!r}", where=path, remedy=nearest_names(split, value))
     for position, entry in enumerate(value[split]):
         yield _row_of(entry, role, f"{path}, {split} {position + 1}", 0)
+
+
+def _read_karpathy(text: str, path: Path, role: Role, split: str) -> Iterator[Row]:
+    value = parsed(text, path, whole_file=True)
+    if not isinstance(value, dict) or not isinstance(value.get("images"), list):
+        raise BadInput("has no list of images", where=path)
+    splits = {str(row.get("split")) for row in value["images"] if isinstance(row, dict)}
+    if split not in splits:
+        raise WrongUse(f"no split {split!r}", where=path, remedy=nearest_names(split, splits))
+    for position, row in enumerate(value["images"]):
+        if not isinstance(row, dict) or row.get("split") != split:
+            continue
+        where = f"{path}, image {position + 1}"
+        try:
+            captions = tuple(" ".join(sentence["raw"].split()) for sentence in row["sentences"])
+            yield Row(str(row["cocoid"]), tuple(filter(None, captions)) or ("",))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadInput("has no cocoid or no sentences", where=where) from error
 
 
 READERS: Mapping[str, Callable[[str, Path, Role, str], Iterable[Row]]] = {
@@ -190,16 +206,17 @@ READERS: Mapping[str, Callable[[str, Path, Role, str], Iterable[Row]]] = {
     "lines": _read_lines,
     "json": _read_json,
     "annotation": _read_annotation,
+    "karpathy": _read_karpathy,
 }
 
 
 # ---- what they share ----
 
 
-def csv_rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(text: str, path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """(line on which the row starts, cells). The csv module's own limit of 128 KiB a cell is lifted meanwhile:
     a 100,000-word report is longer."""
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     limit = csv.field_size_limit()
     line = 1
     while True:
@@ -218,6 +235,24 @@ def csv_rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
         line = rows.line_num + 1
 
 
+NAMES = frozenset(name.lower() for fields in TEXT_FIELDS.values() for name in fields)
+
+
+def delimiter_of(text: str, path: Path, column: str | None = None) -> str:
+    """Comma, semicolon or tab: the one that parts a header in which a text column (or `column`) is named. Comma where
+    none does."""
+    wanted = NAMES if column is None else {column.lower()}
+    start = text[: text.find("\n", 65_536)] if len(text) > 65_536 else text
+    for delimiter in (",", ";", "\t"):
+        try:
+            header = next(csv_rows(start, path, delimiter), (1, []))[1]
+        except BadInput:
+            continue
+        if wanted & {name.strip().lower() for name in header}:
+            return delimiter
+    return ","
+
+
 def _row_of(entry: Any, role: Role, where: str, line: int) -> Row:
     if not isinstance(entry, dict):
         raise BadInput(f"a {_kind(entry)}, not an object", where=where)
@@ -231,24 +266,34 @@ def _row_of(entry: Any, role: Role, where: str, line: int) -> Row:
 def _id_of(value: Any, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadInput(f"the id is a {_kind(value)}", where=where)
-    return str(value).strip()
+    return _whole(str(value), where).strip()
 
 
 def _wording_of(value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, list):
         if not value:
             raise BadInput("an empty list where a report should be", where=where)
-        return tuple(_text_of(text, where) for text in value)
-    return (_text_of(value, where),)
+        return tuple(text_of(text, where) for text in value)
+    return (text_of(value, where),)
 
 
-def _text_of(value: Any, where: str) -> str:
+def text_of(value: Any, where: str) -> str:
     """A report that is null or NaN, as pandas writes a missing one, is an empty report."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if not isinstance(value, str):
         raise BadInput(f"the report is a {_kind(value)}, not text", where=where)
-    return value
+    return _whole(value, where)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def _whole(text: str, where: str) -> str:
+    """JSON can spell half of a character, which no file can hold."""
+    if not text.isascii() and _HALF.search(text):
+        raise BadInput("holds half of a character (a lone surrogate, \\ud800 to \\udfff)", where=where)
+    return text
 
 
 def first_of(names: Iterable[str], there: Iterable[str]) -> str | None:
@@ -257,25 +302,24 @@ def first_of(names: Iterable[str], there: Iterable[str]) -> str | None:
     return next((spelt[name.lower()] for name in names if name.lower() in spelt), None)
 
 
-def _json_of(text: str, path: Path) -> Any:
+def parsed(text: str, where: object, *, whole_file: bool = False) -> Any:
+    """JSON, and nothing lost: Python's own reader keeps the last of two entries of one name."""
     twice: list[str] = []
 
     def unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        twice.extend(name for name, count in Counter(name for name, _ in items).items() if count > 1)
-        return dict(items)
+        whole = dict(items)
+        if len(whole) < len(items):
+            twice.extend(name for name, count in Counter(name for name, _ in items).items() if count > 1)
+        return whole
 
     try:
         value = json.loads(text, object_pairs_hook=unique)
-    except ValueError as error:
-        raise not_json(error, path) from error
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 0) if whole_file else 0
+        raise BadInput(f"not JSON ({error})", where=f"{where}:{line}" if line else where) from error
     if twice:
-        raise BadInput(f"{twice[0]!r} stands twice in one object", where=path, remedy="keep one report a study")
+        raise BadInput(f"{twice[0]!r} stands twice in one object", where=where, remedy="keep one report a study")
     return value
-
-
-def not_json(error: ValueError, path: Path) -> BadInput:
-    line = getattr(error, "lineno", 0)
-    return BadInput(f"not JSON ({error})", where=f"{path}:{line}" if line else path)
 
 
 def no_column(where: object, there: Sequence[str], role: Role) -> BadInput:

@@ -7,7 +7,7 @@ is `pairs.py`."""
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +16,19 @@ from typing import Literal
 from negatoscope.errors import BadInput, WrongUse, nearest_names
 from negatoscope.metrics.form_readers import (
     ID_FIELDS,
+    NAMES,
     READERS,
     TEXT_FIELDS,
     Role,
     Row,
     csv_rows,
+    delimiter_of,
     first_of,
     no_column,
-    not_json,
+    parsed,
 )
 
-Form = Literal["jsonl", "csv", "chexpert", "chexbert", "rexrank", "lines", "json", "annotation"]
+Form = Literal["jsonl", "csv", "chexpert", "chexbert", "rexrank", "lines", "json", "annotation", "karpathy"]
 
 FORMS: Mapping[str, str] = {
     "jsonl": "one JSON object a line: id, report",
@@ -37,6 +39,7 @@ FORMS: Mapping[str, str] = {
     "lines": "plain text, one report a line, as ViLMedic",
     "json": "JSON lists or objects of reports, as R2Gen's descendants write",
     "annotation": "R2Gen's annotation.json; one of its splits",
+    "karpathy": "dataset_coco.json in Karpathy's split; all captions of each image",
 }
 
 
@@ -76,8 +79,8 @@ def read_reports(path: Path | str, form: str = "auto", *, role: Role = "predicti
     path = Path(path)
     if form != "auto" and form not in FORMS:
         raise WrongUse(f"unknown form {form!r}", where=path, remedy=nearest_names(form, ("auto", *FORMS)))
-    raw = _bytes_of(path)
-    text = _decoded(raw, path)
+    raw = bytes_of(path)
+    text = decoded(raw, path)
     taken: Form = _guess(text, path) if form == "auto" else form  # pyright: ignore[reportAssignmentType]
     rows = list(READERS[taken](text, path, role, split))
     if not rows:
@@ -96,7 +99,7 @@ def read_reports(path: Path | str, form: str = "auto", *, role: Role = "predicti
     )
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     if path.is_dir():
         raise BadInput("is a folder, not a file of reports", where=path)
     try:
@@ -105,15 +108,16 @@ def _bytes_of(path: Path) -> bytes:
         raise BadInput("no such file", where=path) from error
 
 
-def _decoded(raw: bytes, path: Path) -> str:
+def decoded(raw: bytes, path: Path) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
+        written_as = "UTF-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "WINDOWS-1252"
         raise BadInput(
             f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8",
             where=f"{path}:{line}",
-            remedy="save the file as UTF-8: iconv -f WINDOWS-1252 -t UTF-8",
+            remedy=f"save the file as UTF-8: iconv -f {written_as} -t UTF-8",
         ) from error
 
 
@@ -141,23 +145,25 @@ def _guess(text: str, path: Path) -> Form:
         return "jsonl"
     if suffix == ".json" or (start in ("{", "[") and suffix not in (".csv", ".txt")):
         return _guess_json(text, path)
-    if suffix == ".csv":
+    if suffix in (".csv", ".tsv") or _is_table(text, path):
         return _guess_csv(text, path)
     return "lines"
 
 
 def _guess_json(text: str, path: Path) -> Form:
     try:
-        value = json.loads(text)
-    except ValueError as error:
-        first = text.lstrip().split("\n", 1)[0]
-        if _is_json(first):
+        value = parsed(text, path, whole_file=True)
+    except BadInput:
+        first, more = text.lstrip().split("\n", 1)[0], "\n" in text.strip()
+        if more and _is_json(first):
             return "jsonl"
-        raise not_json(error, path) from error
+        raise
     if isinstance(value, dict) and value:
         inside = list(value.values())
         if all(isinstance(part, list) for part in inside) and value.keys() & {"train", "val", "test"}:
             return "annotation"
+        if isinstance(value.get("images"), list) and any("sentences" in one for one in value["images"][:1]):
+            return "karpathy"
         if all(isinstance(part, dict) for part in inside) and any("model_prediction" in part for part in inside):
             return "rexrank"
         if first_of(ID_FIELDS, value) and first_of((*TEXT_FIELDS["prediction"], *TEXT_FIELDS["reference"]), value):
@@ -165,22 +171,32 @@ def _guess_json(text: str, path: Path) -> Form:
     return "json"
 
 
+# A header that a person gave to a single column of reports: "findings", "report_text", "Clean_Impression".
+_HEADER = re.compile(r"\w*(report|finding|impression|text|caption|predict|reference)\w*", re.I)
+
+
 def _guess_csv(text: str, path: Path) -> Form:
-    first = next(csv_rows(text, path), (1, []))[1]
+    first = next(csv_rows(text, path, delimiter_of(text, path)), (1, []))[1]
     names = [cell.strip() for cell in first]
     if "Report Impression" in names:
         return "chexbert"
-    known = {name.lower() for fields in TEXT_FIELDS.values() for name in fields}
-    if any(name.lower() in known for name in names):
+    if any(name.lower() in NAMES for name in names) or (len(names) == 1 and _HEADER.fullmatch(names[0])):
         return "csv"
     if len(names) > 1:
         raise no_column(path, names, "prediction")
     return "chexpert"
 
 
+def _is_table(text: str, path: Path) -> bool:
+    """Whether a file of another name than .csv starts with a header that names ids and reports."""
+    first = text.split("\n", 1)[0].removesuffix("\r")
+    names = [name.strip(' "').lower() for name in first.split(delimiter_of(first, path))]
+    return len(names) > 1 and any(name in NAMES for name in names) and first_of(ID_FIELDS, names) is not None
+
+
 def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
-    except ValueError:
+        parsed(line, "")
+    except BadInput:
         return False
     return True

@@ -3,15 +3,13 @@ columns of 1.0, 0.0, -1.0 or nothing, as chexpert-labeler writes it and MIMIC-CX
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 from negatoscope.errors import BadInput, nearest_names
-from negatoscope.metrics.form_readers import ID_FIELDS
-from negatoscope.metrics.forms import Reports
+from negatoscope.metrics.form_readers import ID_FIELDS, csv_rows, delimiter_of
+from negatoscope.metrics.forms import Reports, bytes_of, decoded
 from negatoscope.studies.study import OBSERVATIONS
 
 _MEANING = {"": None, "1": 1, "1.0": 1, "0": 0, "0.0": 0, "-1": -1, "-1.0": -1}
@@ -45,40 +43,32 @@ class GivenLabels:
 def read_labels(path: Path | str) -> GivenLabels:
     """Raises BadInput with file and line for a missing column, another value, an id that stands twice."""
     path = Path(path)
-    try:
-        raw = path.read_bytes()
-        text = raw.decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise BadInput("no such file", where=path) from error
-    except UnicodeDecodeError as error:
-        raise BadInput("not UTF-8", where=path) from error
-    limit = csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        names = [name.strip() for name in next(reader, [])]
-        missing = [name for name in OBSERVATIONS if name not in names]
-        if missing:
-            remedy = f"{nearest_names(missing[0], names)}; a column for each of the 14 is wanted"
-            raise BadInput(f"no column {missing[0]!r}", where=f"{path}:1", remedy=remedy)
-        id_at = next((names.index(field) for field in ID_FIELDS if field in names), None)
-        labels, ids, line = [], [], reader.line_num + 1
-        for cells in reader:
-            if cells:
-                where = f"{path}:{line}"
-                if len(cells) != len(names):
-                    raise BadInput(f"{len(cells)} columns where the header has {len(names)}", where=where)
-                labels.append(_row(dict(zip(names, cells)), where))
-                if id_at is not None:
-                    ids.append(cells[id_at].strip())
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise BadInput(f"not CSV ({error})", where=path, remedy="is a quotation mark left open?") from error
-    finally:
-        csv.field_size_limit(limit)
-    twice = next((i for i in ids if ids.count(i) > 1), None) if len(set(ids)) < len(ids) else None
-    if twice is not None:
-        raise BadInput(f"study {twice!r} stands twice", where=path, remedy="keep one row a study")
-    return GivenLabels(path, tuple(labels), tuple(ids) if id_at is not None else None, hashlib.sha256(raw).hexdigest())
+    raw = bytes_of(path)
+    text = decoded(raw, path)
+    rows = csv_rows(text, path, delimiter_of(text, path, OBSERVATIONS[0]))
+    names = [name.strip() for name in next(rows, (1, []))[1]]
+    missing = [name for name in OBSERVATIONS if name not in names]
+    if missing:
+        remedy = f"{nearest_names(missing[0], names)}; a column for each of the 14 is wanted"
+        raise BadInput(f"no column {missing[0]!r}", where=f"{path}:1", remedy=remedy)
+    id_at = next((names.index(field) for field in ID_FIELDS if field in names), None)
+    labels: list[dict[str, int]] = []
+    lines: dict[str, int] = {}
+    for line, cells in rows:
+        if not cells:
+            continue
+        where = f"{path}:{line}"
+        if len(cells) != len(names):
+            raise BadInput(f"{len(cells)} columns where the header has {len(names)}", where=where)
+        labels.append(_row(dict(zip(names, cells)), where))
+        if id_at is not None:
+            study = cells[id_at].strip()
+            if study in lines:
+                remedy = "keep one row a study"
+                raise BadInput(f"study {study!r} stands twice, first line {lines[study]}", where=where, remedy=remedy)
+            lines[study] = line
+    ids = tuple(lines) if id_at is not None else None
+    return GivenLabels(path, tuple(labels), ids, hashlib.sha256(raw).hexdigest())
 
 
 def _row(cells: dict[str, str], where: str) -> dict[str, int]:

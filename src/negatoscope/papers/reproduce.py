@@ -88,6 +88,8 @@ def reproduce(
     troubles: dict[tuple[str, str, str], str] = {}
     for one in asked:
         plans[one.name, one.number] = _planned(one, conditions, request.seeds, troubles)
+    for (name, number, row), trouble in troubles.items():
+        say(f"{name}, table {number}, {row} cannot be run: {trouble}")
     ran = Ran(0, 0, (), 0)
     if request.train and grounds.here:
         jobs = _jobs(list(plans.values()), grounds, request)

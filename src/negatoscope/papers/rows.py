@@ -120,7 +120,7 @@ def _change(said: dict[str, Any], changes: Mapping[str, Any]) -> None:
     known = reporter_class(str(said["model"]["name"])).Settings.model_fields
     for key, value in changes.items():
         *above, last = key.split(".")
-        if above == ["model"] and last not in known:
+        if above[:1] == ["cvse"] or (above == ["model"] and last not in known):
             continue
         if above == ["losses"]:
             raise WrongUse(f"{key} cannot be set for all rows", remedy="losses are what rows differ in")

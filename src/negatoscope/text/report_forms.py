@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from negatoscope.settings import Settings
+from negatoscope.studies.coco import references
 from negatoscope.studies.study import Study
 from negatoscope.text.abnormal import AbnormalSentences
 from negatoscope.text.sentences import split_sentences
@@ -20,12 +21,26 @@ class ReportForm(Settings):
     keep: Literal["complete", "abnormal"] = "complete"
     """abnormal: learn from, and validate on, the sentences that tell of something abnormal, and the studies that have
     one."""
+    wordings: Literal["first", "drawn"] = "first"
+    """drawn: of a study that is told several times, as COCO's images are, another caption at each training epoch; the
+    vocabulary is of all of them, and validation scores against all of them."""
     order: Literal["written", "shuffled"] = "written"
     """shuffled: a new order of a report's sentences at each training epoch, so that none is learned."""
 
     @property
     def changes(self) -> bool:
         return self != ReportForm()
+
+    def wordings_of(self, study: Study) -> list[str]:
+        """What a study's report says, by each of its wordings that may be learned."""
+        return references(study) if self.wordings == "drawn" else [study.report]
+
+    def wording(self, study: Study, epoch: int, seed: int) -> str:
+        """That of this epoch."""
+        among = self.wordings_of(study)
+        if len(among) == 1:
+            return among[0]
+        return among[np.random.default_rng((seed, epoch, zlib.crc32(study.id.encode()), 1)).integers(len(among))]
 
     def kept(self, report: str) -> str:
         """Empty where nothing abnormal is said."""

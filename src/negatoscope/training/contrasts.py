@@ -28,12 +28,19 @@ from negatoscope.watch import Watch, quiet
 def corpus_of(store: Store, form: ReportForm | None = None) -> Corpus:
     """The training split's reports as they are learned, empty ones left out."""
     form = form or ReportForm()
-    rows = store.table(["id", "report", "pictures"], split="train").to_pylist()
-    kept = [(row, text) for row in rows if (text := form.kept(row["report"]))]
-    if not kept:
+    columns = ["id", "report", "pictures", *(["sections"] if form.wordings == "drawn" else [])]
+    ids, pictures, wordings = [], [], []
+    for row in store.table(columns, split="train").to_pylist(maps_as_pydicts="strict"):
+        study = Study(row["id"], report=row["report"], sections=row.get("sections") or {})
+        said = tuple(kept for one in form.wordings_of(study) if (kept := form.kept(one)))
+        if said:
+            ids.append(study.id)
+            pictures.append((row["pictures"] or [{}])[0].get("sha256") or "")
+            wordings.append(said)
+    if not ids:
         raise BadInput("no reports to learn from", where=store.path, remedy="see `negatoscope data show`")
-    pictures = tuple((row["pictures"] or [{}])[0].get("sha256") or "" for row, _ in kept)
-    return Corpus(tuple(row["id"] for row, _ in kept), tuple(text for _, text in kept), pictures)
+    texts = tuple(" ".join(said) for said in wordings)
+    return Corpus(tuple(ids), texts, tuple(pictures), tuple(wordings) if form.wordings == "drawn" else ())
 
 
 def embedder_of(source: str, *, seed: int = 0, watch: Watch = quiet) -> Embedder:

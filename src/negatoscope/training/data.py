@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from negatoscope.errors import WrongUse
 from negatoscope.studies.loader import Extra, Look, Seen, StudyLoader
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import Picture, Split, Study
@@ -14,6 +15,7 @@ from negatoscope.text.tags import Tags
 from negatoscope.text.words import Vocabulary
 from negatoscope.training.recipe import Recipe
 from negatoscope.vision.augment import LookAtFiles
+from negatoscope.vision.colour import LookAtColours
 
 
 def loader_for(
@@ -56,18 +58,38 @@ def loader_for(
 def look_of(recipe: Recipe, *, learning: bool) -> Look:
     """From image files, changed at random while learning; or from the recipe's feature cache."""
     if recipe.data.features is not None:
+        if recipe.data.colour:
+            raise WrongUse(
+                "cached features are of grey pictures", where="data.colour", remedy="leave data.features out"
+            )
         from negatoscope.vision.features import LookAtFeatures
 
         return LookAtFeatures.open(recipe.data.features, recipe.encoder)
     encoder = recipe.encoder
     change = recipe.data.augment if learning else None
-    return LookAtFiles(encoder.image_size, encoder.fit, change, seed=recipe.train.seed)
+    kind = LookAtColours if recipe.data.colour else LookAtFiles
+    return kind(encoder.image_size, encoder.fit, change, seed=recipe.train.seed)
 
 
 def reports_of(recipe: Recipe, store: Store, split: Split) -> Iterator[str]:
     """Reports of a split as they are to be learned, empty ones left out."""
-    reports = (row.as_py() for row in store.table(["report"], split=split)["report"])
-    yield from (kept for report in reports if (kept := recipe.data.reports.kept(report)))
+    form = recipe.data.reports
+    if form.wordings == "first":
+        reports = (row.as_py() for row in store.table(["report"], split=split)["report"])
+    else:
+        reports = (wording for study in store.studies(split) for wording in form.wordings_of(study))
+    yield from (kept for report in reports if (kept := form.kept(report)))
+
+
+def all_wordings(recipe: Recipe, vocabulary: Vocabulary, store: Store, split: Split) -> dict[str, list[str]]:
+    """Of each study all that a written report is scored against; empty where that is its one report."""
+    form = recipe.data.reports
+    if form.wordings == "first":
+        return {}
+    return {
+        study.id: [vocabulary.as_scored(kept) for one in form.wordings_of(study) if (kept := form.kept(one))]
+        for study in store.studies(split)
+    }
 
 
 def _with_report(form: ReportForm, store: Store, split: Split) -> Sequence[int] | None:
@@ -88,8 +110,11 @@ class LookWithForm:
     learning: bool
 
     def __call__(self, store: Store, study: Study, pictures: Sequence[Picture | None], epoch: int) -> Seen:
-        form, report = self.form, study.report
-        told = form.told(report, study.id, epoch, self.seed) if self.learning else form.kept(report)
+        form = self.form
+        if self.learning:
+            told = form.told(form.wording(study, epoch, self.seed), study.id, epoch, self.seed)
+        else:
+            told = form.kept(study.report)
         return self.look(store, replace(study, report=told), pictures, epoch)
 
 

@@ -36,7 +36,7 @@ from negatoscope.text.words import Vocabulary
 from negatoscope.training.build import build_reporter
 from negatoscope.training.checkpoint import Checkpoint, flatten, load_checkpoint, save_checkpoint, under, unflatten
 from negatoscope.training.contrasting import with_contrasts
-from negatoscope.training.data import loader_for, reports_of, tags_of
+from negatoscope.training.data import all_wordings, loader_for, reports_of, tags_of
 from negatoscope.training.learner import build_learner, reporters_own
 from negatoscope.training.logs import Logs
 from negatoscope.training.normality import normality_of
@@ -148,6 +148,7 @@ class _Training:
                 loader, learner.objectives.values(), self.recipe.data.reports, watch=self.watch
             )
         self.validation = loader_for(self.recipe, self.vocabulary, store, "val", limit=self.settings.validate_studies)
+        self.wordings = all_wordings(self.recipe, self.vocabulary, store, "val")
         self.bare = learner.to(fabric.device)
         self.normality = normality_of(self.recipe, store)
         if earlier is None:
@@ -310,6 +311,7 @@ class _Training:
                 self.recipe.decode,
                 autocast=self.fabric.autocast(),
                 watch=self.watch,
+                wordings=self.wordings,
             )
             if self.settings.select not in found:
                 what = f"no validation score {self.settings.select!r}"

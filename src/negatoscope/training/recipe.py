@@ -38,6 +38,8 @@ class DataSettings(Settings):
     views: int = Field(default=2, ge=1, le=2)
     """View slots a study: frontal, lateral."""
     arrange: Arranging = "by-view"
+    colour: bool = False
+    """Photographs, in three channels; radiographs have one."""
     augment: AugmentSettings = AugmentSettings()
     vocabulary: VocabularySettings = VocabularySettings()
     reports: ReportForm = ReportForm()

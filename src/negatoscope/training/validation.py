@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -25,8 +25,12 @@ def validate(
     *,
     autocast: AbstractContextManager[Any],
     watch: Watch,
+    wordings: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Scores (language figures, 'loss', 'distinct': the share of distinct reports) and the reports themselves."""
+    """Scores (language figures, 'loss', 'distinct': the share of distinct reports) and the reports themselves.
+
+    `wordings`: all references of the studies that have several.
+    """
     learner.eval()
     device = next(learner.parameters()).device
     references: dict[str, str] = {}
@@ -43,7 +47,8 @@ def validate(
 
     with torch.inference_mode(), autocast:
         rows = list(write_reports(learner.reporter, batches(), vocabulary, decode))
-    scores = language_scores([row["report"] for row in rows], [references[row["id"]] for row in rows])
+    told = [(wordings or {}).get(row["id"]) or [references[row["id"]]] for row in rows]
+    scores = language_scores([row["report"] for row in rows], told)
     scores["loss"] = sum(n * loss for n, loss in losses) / sum(n for n, _ in losses)
     scores["distinct"] = len({row["report"] for row in rows}) / len(rows)
     return scores, rows

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from negatoscope.errors import BadInput, WrongUse, nearest_names
 from negatoscope.metrics.chexpert.labeler import STATUS, Labeler
-from negatoscope.metrics.forms import read_reports
+from negatoscope.metrics.form_readers import csv_rows, delimiter_of, parsed, text_of
+from negatoscope.metrics.forms import bytes_of, decoded, read_reports
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.watch import Watch, quiet
 from negatoscope.whole_files import whole_file
@@ -52,6 +51,8 @@ def label_file(
 
     Raises BadInput for a file that cannot be read, WrongUse for a column that is not there.
     """
+    if out is not None and Path(out).exists() and Path(out).samefile(path):
+        raise WrongUse("the labels would overwrite the reports", where=out, remedy="name another file with --out")
     labeler = labeler or Labeler()
     reports, form = reports_of(path, column=column, form=form)
     labels = labeler.label_many(reports, processes, watch)
@@ -73,7 +74,7 @@ def reports_of(path: Path | str, *, column: str | None = None, form: str = "auto
         read = read_reports(path, form)
         return read.texts, read.form
     path = Path(path)
-    text = _text_of(path)
+    text = decoded(bytes_of(path), path)
     fields = _jsonl_fields if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_column
     reports = list(fields(text, column, path))
     if not reports:
@@ -101,38 +102,21 @@ def count_labels(labels: Iterable[Mapping[str, int]]) -> dict[str, dict[str, int
     return counts
 
 
-def _text_of(path: Path) -> str:
-    raw = path.read_bytes()
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BadInput(
-            "not UTF-8", where=f"{path}:{line}", remedy="iconv -f WINDOWS-1252 -t UTF-8 makes it so"
-        ) from error
-
-
 def _csv_column(text: str, column: str, path: Path) -> Iterator[str]:
-    limit = csv.field_size_limit(
-        max(csv.field_size_limit(), len(text) + 1)
-    )  # a 100,000-word report is longer than 128 KiB
-    try:
-        rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-        names = [name.strip() for name in next(rows, [])]
-        if column not in names:
-            raise WrongUse(f"no column {column!r}", where=path, remedy=nearest_names(column, names))
-        at, line = names.index(column), rows.line_num + 1
-        for cells in rows:
-            if cells and len(cells) != len(names):
-                what = f"{len(cells)} columns where the header has {len(names)}"
-                raise BadInput(what, where=f"{path}:{line}", remedy="quote a report that holds commas or line breaks")
-            if cells:
-                yield cells[at]
-            line = rows.line_num + 1
-    except csv.Error as error:
-        raise BadInput(f"not CSV ({error})", where=path, remedy="is a quotation mark left open?") from error
-    finally:
-        csv.field_size_limit(limit)
+    rows = csv_rows(text, path, delimiter_of(text, path, column))
+    names = [name.strip() for name in next(rows, (1, []))[1]]
+    if column not in names:
+        raise WrongUse(f"no column {column!r}", where=path, remedy=nearest_names(column, names))
+    if names.count(column) > 1:
+        raise BadInput(f"two columns are called {column!r}", where=f"{path}:1")
+    at = names.index(column)
+    for line, cells in rows:
+        if cells and len(cells) != len(names):
+            what = f"{len(cells)} columns where the header has {len(names)}"
+            remedy = "quote a report that holds commas or line breaks"
+            raise BadInput(what, where=f"{path}:{line}", remedy=remedy)
+        if cells:
+            yield cells[at]
 
 
 def _jsonl_fields(text: str, field: str, path: Path) -> Iterator[str]:
@@ -140,13 +124,8 @@ def _jsonl_fields(text: str, field: str, path: Path) -> Iterator[str]:
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        try:
-            entry = json.loads(line)
-        except ValueError as error:
-            raise BadInput(f"not JSON ({error})", where=where) from error
+        entry = parsed(line, where)
         if not isinstance(entry, dict) or field not in entry:
             known = nearest_names(field, entry) if isinstance(entry, dict) else "an object a line is wanted"
             raise WrongUse(f"no field {field!r}", where=where, remedy=known)
-        if entry[field] is not None and not isinstance(entry[field], str):
-            raise BadInput(f"{field!r} is not text", where=where)
-        yield entry[field] or ""
+        yield text_of(entry[field], where)
