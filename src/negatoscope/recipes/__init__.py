@@ -1,7 +1,8 @@
 """Recipes that ship: one YAML each, `<model>.<data>.yaml`, named without the ending: `negatoscope train nic.phantom`.
 
 `<model>+ca.<data>` is the same recipe with Contrastive Attention as its paper sets it, whatever the model; `+wcl`,
-`+mochi` and `+ithn` add those losses, as theirs do. That is one line on top, so no file of its own.
+`+mochi` and `+ithn` add those losses, as theirs do, `+ithn-released` as ITHN's code does. That is one line on top, so no
+file of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ LAYERS: dict[str, dict[str, Any]] = {
     "wcl": {"losses+": [{"name": "cross-entropy", "weight": 0.8}, {"name": "wcl", "weight": 0.2}]},
     "mochi": {"losses+": [{"name": "hard-negatives", "way": "mochi"}]},
     "ithn": {"losses+": [{"name": "hard-negatives", "way": "ithn"}]},
+    "ithn-released": {
+        "losses+": [
+            {"name": "cross-entropy", "weight": 0.7},
+            {
+                "name": "hard-negatives",
+                "way": "ithn",
+                **dict.fromkeys(("projection", "third", "apart", "temperatures", "schedule"), "released"),
+            },
+        ]
+    },
 }
 """What a name may add to a recipe, as changes of `load_recipe`."""
 _FASTER = {"coco": {"alpha": 0.1}}
