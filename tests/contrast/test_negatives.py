@@ -104,6 +104,7 @@ def test_image_distance() -> None:
     assert image_distance(z, z_, "released").item() == pytest.approx(sum(map(abs, cosines)) / 6)
 
 
+RELEASED = dict.fromkeys(("projection", "third", "apart", "temperatures", "schedule"), "released")
 VARIANTS = [
     {},
     {"way": "mochi"},
@@ -117,8 +118,9 @@ VARIANTS = [
     {"apart": "released"},
     {"temperatures": "released"},
     {"schedule": "falling"},
+    {"schedule": "released"},
     {"way": "mochi", "projection": "released", "third": "released", "apart": "released", "schedule": "falling"},
-    {"projection": "released", "third": "released", "apart": "released", "temperatures": "released"},
+    RELEASED,
 ]
 
 
@@ -139,7 +141,7 @@ def test_the_whole_loss(settings: dict[str, object]) -> None:
         assert found.keys() == {"contrast"}
         assert found["contrast"].item() == pytest.approx(said.beta * alone, rel=1e-5)
         return
-    lam = math.exp(-said.alpha * EPOCH)
+    lam = math.exp(-said.alpha * (EPOCH + 1 if said.schedule == "released" else EPOCH))
     lam = lam if said.schedule == "falling" else 1 - lam
     assert loss.lam == pytest.approx(lam)
     line = plain.ithn if said.projection == "paper" else plain.released_ithn
@@ -168,9 +170,10 @@ def test_lam_rises_from_the_prior_negative() -> None:
     assert len(set(first.values())) == 1
     assert first["prior"] == later["prior"]
     assert len(set(later.values())) == 3
-    falling = hard(schedule="falling")
-    falling.begin_epoch(0)
-    assert falling.lam == 1
+    for schedule, wanted in (("falling", 1.0), ("released", 1 - math.exp(-0.01))):
+        loss = hard(schedule=schedule)
+        loss.begin_epoch(0)
+        assert loss.lam == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("form", ["paper", "released"])

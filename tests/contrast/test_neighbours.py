@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from negatoscope.contrast.neighbours import (
     Corpus,
     Neighbours,
+    Search,
     find_neighbours,
     nearest_by_index,
     nearest_exactly,
@@ -83,6 +84,19 @@ def test_captions_of_one_picture_are_no_negatives() -> None:
     assert find_neighbours(corpus_of(REPORTS[:3], ("", "", "")), TfidfSvd(8), 2).nearest.min() == 0, "unknown pictures"
     with pytest.raises(BadInput, match="no other report is a negative"):
         find_neighbours(corpus_of(REPORTS[:2], ("one", "one")), TfidfSvd(8))
+
+
+@pytest.mark.parametrize("search", ["exact", "index"])
+def test_however_many_near_texts_are_no_negatives(search: Search) -> None:
+    """Thirty studies of one picture: the nearest that shows another lies beyond all that were looked at first."""
+    alike = [f"small left effusion number {at}" for at in range(30)]
+    corpus = corpus_of([*alike, *REPORTS[8:]], ("one",) * 30 + tuple(f"p{at}" for at in range(8)))
+    found = find_neighbours(corpus, TfidfSvd(64), 2, search=search)
+    assert (found.nearest[:30, 0] >= 30).all()
+    vectors = TfidfSvd(64).fit(corpus.texts).embed(corpus.texts)
+    for study in range(30):
+        close = vectors[study] @ vectors[30:].T
+        assert found.cosine[study, 0] == pytest.approx(close.max(), abs=1e-6)
 
 
 def test_an_index_finds_them_too() -> None:

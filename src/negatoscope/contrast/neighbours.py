@@ -125,7 +125,7 @@ def find_neighbours(
     wanted = min(k + _MARGIN, len(distinct) - 1)
     way = _way(search, len(distinct))
     texts, cosine = (nearest_by_index if way == "index" else nearest_exactly)(vectors, wanted, watch)
-    nearest, close = _studies(corpus, of_text, texts, cosine, k)
+    nearest, close = _studies(corpus, of_text, texts, cosine, k, vectors)
     about = {
         "embedder": embedder.name,
         "embedder_fingerprint": embedder.fingerprint(),
@@ -216,8 +216,12 @@ def _studies(
     texts: NDArray[np.int64],
     cosine: NDArray[np.float32],
     k: int,
+    vectors: NDArray[np.float32],
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """From neighbouring texts to studies that have them: those of one text take turns."""
+    """From neighbouring texts to studies that have them: those of one text take turns.
+
+    Where every text that was found shows the study's picture or shares a caption with it, all texts are gone through.
+    """
     order = np.argsort(of_text, kind="stable")
     starts = np.searchsorted(of_text[order], np.arange(len(texts) + 1))
     turn = np.empty(len(of_text), np.int64)
@@ -226,17 +230,24 @@ def _studies(
     said = [frozenset(map(_words_of, captions)) for captions in corpus.wordings]
     nearest = np.full((len(of_text), k), -1, np.int32)
     close = np.zeros((len(of_text), k), np.float32)
-    for study, text in enumerate(of_text):
+
+    def of(study: int, among: NDArray[np.int64], near: NDArray[np.float32]) -> int:
         found = 0
-        for other, near in zip(texts[text], cosine[text]):
+        for other, cosine_of in zip(among, near):
             if other < 0 or found == k:
                 break
             members = order[starts[other] : starts[other + 1]]
             chosen = _another(members, int(turn[study]), pictures, said, study)
             if chosen is not None:
-                nearest[study, found], close[study, found] = chosen, near
+                nearest[study, found], close[study, found] = chosen, cosine_of
                 found += 1
-        if not found:
+        return found
+
+    for study, text in enumerate(of_text):
+        if of(study, texts[text], cosine[text]):
+            continue
+        all_texts, all_cosines = nearest_exactly(vectors, len(vectors) - 1, rows=np.array([text]))
+        if not of(study, all_texts[0], all_cosines[0]):
             raise BadInput("no other report is a negative of this study's", where=corpus.ids[study])
     return nearest, close
 

@@ -1,8 +1,8 @@
 """Recipes that ship: one YAML each, `<model>.<data>.yaml`, named without the ending: `negatoscope train nic.phantom`.
 
 `<model>+ca.<data>` is the same recipe with Contrastive Attention as its paper sets it, whatever the model; `+wcl`,
-`+mochi` and `+ithn` add those losses, as theirs do, `+ithn-released` as ITHN's code does. That is one line on top, so no
-file of its own.
+`+mochi` and `+ithn` add those losses, as theirs do, `+ithn-released` as ITHN's code does. That is one line on top, so
+no file of its own.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
 """Sentences and reports as vectors of unit length, so that what is said alike lies close.
 
-`TfidfSvd`, the default, needs nothing but the corpus; `EncoderEmbedder` takes any encoder, by folder or hub id;
-`LabelEmbedder` sees of a report only what a labeler finds in it.
+`TfidfSvd`, the default, needs nothing but the corpus; `LabelEmbedder` sees of a report only what a labeler finds in it;
+`encoder.py` takes any encoder, by folder or hub id.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, pairwise
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from negatoscope.errors import BadInput, Trouble, WrongUse
+from negatoscope.errors import BadInput, WrongUse
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.text.abnormal import words
 from negatoscope.watch import Watch, quiet
@@ -24,7 +22,6 @@ from negatoscope.watch import Watch, quiet
 Vectors = NDArray[np.float32]
 LabelReports = Callable[[Sequence[str]], Sequence[Mapping[str, int]]]
 """Reports to their CheXpert labels: 1 positive, 0 negative, -1 uncertain, left out where not mentioned."""
-Pooling = Literal["mean", "cls"]
 
 
 class Embedder(Protocol):
@@ -100,87 +97,13 @@ class TfidfSvd:
         if self._tfidf is None:
             raise WrongUse("this embedder has seen no corpus", remedy="call fit first")
         names = "\n".join(self._tfidf.get_feature_names_out())
-        return _sha256(
+        return sha256_of(
             [
                 names.encode(),
                 self._tfidf.idf_.tobytes(),
                 b"" if self._directions is None else self._directions.tobytes(),
             ]
         )
-
-
-class EncoderEmbedder:
-    """An encoder of `transformers`: of its last layer the mean over a text's words, or the first place ([CLS]).
-
-    `pooling` is what the folder says where it was made by sentence-transformers, else the mean. Needs the extra `hub`.
-    """
-
-    def __init__(
-        self,
-        source: str | Path,
-        *,
-        pooling: Pooling | None = None,
-        batch: int = 64,
-        longest: int = 128,
-        watch: Watch = quiet,
-    ) -> None:
-        try:
-            from transformers import AutoModel, AutoTokenizer
-        except ImportError as error:
-            raise Trouble("encoders need transformers", remedy="pip install 'negatoscope[hub]'") from error
-        import torch
-
-        try:
-            self._tokenizer = AutoTokenizer.from_pretrained(str(source))
-            self._model = AutoModel.from_pretrained(str(source), dtype=torch.float32).eval()
-        except (OSError, ValueError) as error:
-            raise BadInput(
-                "no encoder that can be read",
-                where=source,
-                remedy="name a folder that transformers can load, or a hub id",
-            ) from error
-        self.batch, self.longest, self.watch = batch, longest, watch
-        self.pooling: Pooling = pooling or _pooling_of(source)
-        self.name = f"cls:{source}" if pooling == "cls" else str(source)
-
-    def fit(self, texts: Sequence[str]) -> Self:
-        return self
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        import torch
-
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # texts of one length need little padding
-        vectors = np.zeros((len(texts), self._model.config.hidden_size), np.float32)
-        starts = range(0, len(texts), self.batch)
-        for at in self.watch(starts, "embedding", len(starts)):
-            chosen = order[at : at + self.batch]
-            batch = self._tokenizer(
-                [texts[i] for i in chosen], padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
-            )
-            with torch.inference_mode():
-                states = self._model(**batch).last_hidden_state  # (B, T, d)
-            if self.pooling == "cls":
-                vectors[chosen] = states[:, 0].numpy()
-                continue
-            mask = batch["attention_mask"][..., None]
-            vectors[chosen] = ((states * mask).sum(1) / mask.sum(1)).numpy()
-        return unit_rows(vectors)
-
-    def fingerprint(self) -> str:
-        state = self._model.state_dict()
-        weights = (
-            part for name in sorted(state) for part in (name.encode(), state[name].contiguous().numpy().tobytes())
-        )
-        return _sha256(chain([self.pooling.encode()], weights))
-
-
-def _pooling_of(source: str | Path) -> Pooling:
-    """Of a sentence-transformers folder what it says; 'mean' for any other encoder, and for what only a hub has."""
-    try:
-        said = json.loads((Path(source) / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return "mean"
-    return "cls" if said.get("pooling_mode_cls_token") else "mean"
 
 
 class LabelEmbedder:
@@ -206,7 +129,7 @@ class LabelEmbedder:
         return unit_rows(vectors.reshape(len(texts), -1))
 
     def fingerprint(self) -> str:
-        return _sha256([f"labels {self._WEIGHT} {self._version}".encode()])
+        return sha256_of([f"labels {self._WEIGHT} {self._version}".encode()])
 
 
 def embedder_named(
@@ -225,12 +148,14 @@ def embedder_named(
         if labeller is None:
             raise WrongUse("no labeler at hand for the embedder 'labels'", where="embedder", remedy="use tfidf")
         return LabelEmbedder(labeller, labels_version)
+    from negatoscope.text.encoder import EncoderEmbedder
+
     if source.startswith("cls:"):
         return EncoderEmbedder(source.removeprefix("cls:"), pooling="cls", watch=watch)
     return EncoderEmbedder(source, watch=watch)
 
 
-def _sha256(parts: Iterable[bytes]) -> str:
+def sha256_of(parts: Iterable[bytes]) -> str:
     total = hashlib.sha256()
     for part in parts:
         total.update(part)

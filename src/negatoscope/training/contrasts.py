@@ -6,14 +6,15 @@ STORE/neighbours-tfidf-10-3f2a9c1b.parquet      embedder, k, the start of the co
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self, TypeVar, get_args
+from typing import Any, Protocol, Self, TypeVar, get_args
 
-from negatoscope.contrast.clusters import Clusters, cluster_reports
+from negatoscope.contrast.clusters import Clusters, check_corpus, cluster_reports
 from negatoscope.contrast.neighbours import Corpus, Neighbours, Search, find_neighbours
 from negatoscope.contrast.objective import CLUSTERS
 from negatoscope.errors import BadInput, WrongUse, nearest_names
@@ -79,7 +80,10 @@ def clusters_for(
     """Those kept in the store, made now where there are none."""
     path = clusters_path(store, corpus, embedder, clusters, seed)
     return _kept(
-        path, Clusters, lambda: cluster_reports(corpus, embedder_of(embedder, watch=watch), clusters, seed=seed)
+        path,
+        corpus,
+        Clusters,
+        lambda: cluster_reports(corpus, embedder_of(embedder, watch=watch), clusters, seed=seed),
     )
 
 
@@ -90,6 +94,7 @@ def neighbours_for(
     path = neighbours_path(store, corpus, embedder, k)
     return _kept(
         path,
+        corpus,
         Neighbours,
         lambda: find_neighbours(corpus, embedder_of(embedder, watch=watch), k, search=search, watch=watch),
     )
@@ -111,6 +116,9 @@ class ClusterOf:
 
 
 class _Table(Protocol):
+    @property
+    def about(self) -> dict[str, Any]: ...
+
     def save(self, path: Path | str) -> None: ...
 
     @classmethod
@@ -120,14 +128,18 @@ class _Table(Protocol):
 T = TypeVar("T", bound=_Table)
 
 
-def _kept(path: Path, kind: type[T], make: Callable[[], T]) -> T:
+def _kept(path: Path, corpus: Corpus, kind: type[T], make: Callable[[], T]) -> T:
     if path.exists():
-        return kind.load(path)
+        kept = kind.load(path)
+        check_corpus(kept.about, corpus, path)  # the name has the start of the hash alone
+        return kept
     made = make()
     try:
         made.save(path)
-    except PermissionError:  # a store that may only be read: made again at the next run
-        return made
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        return made  # a store that may only be read: made again at the next run
     # What every process reads is what the file says, down to its last digit.
     return kind.load(path)
 
