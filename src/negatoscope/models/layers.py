@@ -36,13 +36,15 @@ class Norm(nn.Module):
 
 
 def standardise(x: Tensor, eps: float = 1e-6) -> Tensor:
-    """(x - mean) / (std + eps) over the last dimension, in float32 under autocast.
+    """(x - mean) / (std + eps) over the last dimension.
 
-    PyTorch's layer norm, one kernel, knows the biased std and keeps its eps under the root: (std + eps)^2 and
-    std^2 + eps^2 are the same to one part in a million where std is around 1, and at zero, a missing patch's, 0 is 0.
+    PyTorch's layer norm, one kernel, knows the biased std and has no eps beside it; what it divided by comes with it,
+    so that one factor a row makes it the other norm. No gradient goes through that factor: it would be of the size of
+    eps / std.
     """
     d = x.shape[-1]
-    return F.layer_norm(x, (d,), eps=eps**2) * math.sqrt((d - 1) / d)
+    even, _, divided = torch.native_layer_norm(x, (d,), None, None, (eps * 1e-4) ** 2)
+    return even * (math.sqrt(d / (d - 1)) + eps * divided.detach()).reciprocal()
 
 
 class Attention(nn.Module):
