@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 import resource
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -96,9 +97,10 @@ def main() -> None:
         "ours, float32": Peer(lambda: words_of(ours, batch), times=3),
         "ours, bf16": Peer(lambda: low_words_of(low, batch), times=3),
     }
-    for _ in range(said.rounds):
-        for peer in peers.values():
+    for number in range(said.rounds):
+        for name, peer in peers.items():
             peer.turn()
+            print(f"round {number + 1}: {name:16} {min(peer.wall):7.2f} s", file=sys.stderr, flush=True)
     print(f"{said.studies} studies, beam {BEAM}, {LONGEST} words, {said.threads} threads, best of {said.rounds} rounds")
     for name, peer in peers.items():
         wall, processor = min(peer.wall), min(peer.processor)

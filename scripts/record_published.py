@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.published.drawn import BEAMS, LONGEST, PUBLISHED, TINY, WORDS, drawn_inputs, drawn_tensor
 
 
-def authors_model(model: str, folder: Path) -> Any:
-    """Their encoder-decoder at tiny size. What it imports for images alone is replaced by nothing."""
+def authors_model(model: str, folder: Path, sizes: dict[str, Any] = TINY, words: int = WORDS) -> Any:
+    """Their encoder-decoder. What it imports for images alone is replaced by nothing."""
     for name in ("cv2", "torchvision", "torchvision.models"):
         sys.modules[name] = types.ModuleType(name)
     sys.path.insert(0, str(folder))
     torch.Tensor.cuda = lambda self, *_, **__: self  # pyright: ignore[reportAttributeAccessIssue]
-    args = types.SimpleNamespace(**PUBLISHED, **TINY)
-    tokens = types.SimpleNamespace(idx2token={number: str(number) for number in range(1, WORDS)})
+    args = types.SimpleNamespace(**{**PUBLISHED, **sizes})
+    tokens = types.SimpleNamespace(idx2token={number: str(number) for number in range(1, words)})
     if model == "r2gencmn":
         return importlib.import_module("modules.base_cmn").BaseCMN(args, tokens).eval()
     kind = importlib.import_module("modules.encoder_decoder").EncoderDecoder

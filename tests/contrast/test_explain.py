@@ -21,6 +21,7 @@ from negatoscope.studies.sources import open_source
 from negatoscope.studies.store import Store
 from negatoscope.training.loop import train
 from negatoscope.training.recipe import recipe_of
+from negatoscope.vision.prepare import Fit, prepare
 from tests.models.every import batch_of, tiny
 
 
@@ -78,6 +79,19 @@ def test_the_overlay_leaves_the_picture_where_there_is_no_heat() -> None:
     red, _, blue = shown[-1, -1].tolist()
     assert red > 180
     assert blue < 60
+
+
+@pytest.mark.parametrize("fit", ["squash", "crop", "letterbox"])
+def test_the_overlay_lies_where_the_backbone_saw_it(fit: Fit) -> None:
+    """One bright spot, prepared as for a backbone: its place in the square is where the overlay marks the picture."""
+    for shape, spot in (((60, 100), (30, 62)), ((90, 50), (52, 20))):
+        grey = np.zeros(shape, np.uint8)
+        grey[spot[0] - 4 : spot[0] + 4, spot[1] - 4 : spot[1] + 4] = 255
+        heat = prepare(grey, 10, fit=fit)[0]
+        marked = np.asarray(overlay(np.zeros(shape, np.uint8), heat, heat.max().item(), fit))[..., 0].astype(float)
+        rows, columns = np.indices(shape)
+        centre = (rows * marked).sum() / marked.sum(), (columns * marked).sum() / marked.sum()
+        assert np.hypot(centre[0] - spot[0], centre[1] - spot[1]) < 2
 
 
 @pytest.fixture(scope="module")

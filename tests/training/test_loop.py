@@ -215,12 +215,23 @@ def test_a_checkpoint_with_other_tensors_is_refused(small_recipe: MakeRecipe, tm
     for change, said in (
         ({"out.weight": None}, r"1 missing \(out.weight\)"),
         ({"out.weird": torch.zeros(1)}, r"1 unknown \(out.weird\)"),
-        ({"out.bias": torch.zeros(3)}, r"1 of another shape \(out.bias\)"),
+        ({"out.bias": torch.zeros(3)}, r"1 of another shape \(out.bias: \(3,\) for \(\d+,\)\)"),
     ):
         tensors = {name: tensor for name, tensor in {**whole.tensors, **change}.items() if tensor is not None}
         loop.save_checkpoint(path, loop.Checkpoint(whole.recipe, whole.vocabulary, tensors, whole.about))
         with pytest.raises(BadInput, match=said):
             load_reporter(path)
+
+
+def test_a_checkpoint_with_another_vocabulary_is_refused(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    loop.train(small_recipe(epochs=1), tmp_path / "run")
+    path = tmp_path / "run" / "best.safetensors"
+    whole = load_checkpoint(path)
+    fewer = loop.Vocabulary(whole.vocabulary.words[:-2])
+    loop.save_checkpoint(path, loop.Checkpoint(whole.recipe, fewer, whole.tensors, whole.about))
+    n = whole.vocabulary.logits
+    with pytest.raises(BadInput, match=rf"out\.weight: \({n}, \d+\) for \({n - 2}, \d+\).*the vocabulary changed"):
+        load_reporter(path)
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a checkpoint", "half"])

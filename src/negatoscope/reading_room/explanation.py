@@ -12,7 +12,6 @@ from torch import Tensor
 
 from negatoscope.contrast.explain import Explanation, explain
 from negatoscope.decoding import write
-from negatoscope.errors import WrongUse
 from negatoscope.pages import picture, table, text, write_page
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import Picture, Study
@@ -20,7 +19,7 @@ from negatoscope.studies.views import ARRANGE
 from negatoscope.training.checkpoint import load_reporter
 from negatoscope.training.data import loader_for
 from negatoscope.training.recipe import recipe_of
-from negatoscope.vision.prepare import read_grey
+from negatoscope.vision.prepare import Fit, read_grey
 from negatoscope.whole_files import whole_file, write_json
 
 STYLE = """
@@ -58,12 +57,6 @@ def explain_study(
     said = loaded.recipe.as_dict()
     said["data"] |= {"features": None, **({} if store is None else {"store": str(store)})}
     recipe = recipe_of(said)
-    if recipe.encoder.fit != "squash":
-        raise WrongUse(
-            f"explaining images that were made square by {recipe.encoder.fit!r} is not there yet",
-            where="encoder.fit",
-            remedy="use a run with fit: squash",
-        )
     studies = Store.open(recipe.data.store)
     ours = studies.study(study)
     place = studies.ids().index(study)
@@ -74,7 +67,8 @@ def explain_study(
     report = loaded.vocabulary.decode(written.words)
 
     out = Path(out)
-    views = _views(studies, ours, found, ARRANGE[recipe.data.arrange](ours, recipe.data.views))
+    pictures = ARRANGE[recipe.data.arrange](ours, recipe.data.views)
+    views = _views(studies, ours, found, pictures, recipe.encoder.fit)
     overlays = []
     for view in views:
         path = out / f"{view.name}.png"
@@ -95,7 +89,9 @@ class _View:
     overlay: np.ndarray
 
 
-def _views(store: Store, study: Study, found: Explanation, pictures: tuple[Picture | None, ...]) -> list[_View]:
+def _views(
+    store: Store, study: Study, found: Explanation, pictures: tuple[Picture | None, ...], fit: Fit
+) -> list[_View]:
     """All views on one scale of colour, so that they can be compared."""
     seen = [(slot, shown, heat) for slot, (shown, heat) in enumerate(zip(pictures, found.heat)) if shown is not None]
     highest = max((heat.max().item() for _, _, heat in seen if heat is not None), default=0.0)
@@ -103,19 +99,35 @@ def _views(store: Store, study: Study, found: Explanation, pictures: tuple[Pictu
     for slot, shown, heat in seen:
         if heat is not None:
             grey = read_grey(store.picture_path(shown), where=f"study {study.id}")
-            views.append(_View(SLOTS[slot], grey, heat, overlay(grey, heat, highest)))
+            views.append(_View(SLOTS[slot], grey, heat, overlay(grey, heat, highest, fit)))
     return views
 
 
-def overlay(grey: np.ndarray, heat: Tensor, highest: float) -> np.ndarray:
-    """(H, W) uint8 under a map (h, w), as (H, W, 3) uint8: clear where heat is 0 or less, full red at `highest`."""
+def overlay(grey: np.ndarray, heat: Tensor, highest: float, fit: Fit = "squash") -> np.ndarray:
+    """(H, W) uint8 under a map (h, w), as (H, W, 3) uint8: clear where heat is 0 or less, full red at `highest`.
+
+    The map covers the square that the backbone saw, which by `fit` is all of the picture, its middle, or more than it.
+    """
+    height, width = grey.shape
+    left, top, right, bottom = seen_square(width, height, fit)
     field = Image.fromarray(heat.clamp_min(0).numpy().astype(np.float32))
-    large = np.asarray(field.resize((grey.shape[1], grey.shape[0]), Image.Resampling.BILINEAR))
+    canvas = Image.new("F", (width, height))
+    canvas.paste(field.resize((right - left, bottom - top), Image.Resampling.BILINEAR), (left, top))
+    large = np.asarray(canvas)
     strength = np.clip(large / max(highest, 1e-12), 0, 1)[..., None]  # (H, W, 1)
     yellow, red = np.array([255.0, 210.0, 0.0]), np.array([255.0, 30.0, 0.0])
     colour = yellow + (red - yellow) * strength
     share = 0.65 * strength
     return ((1 - share) * grey[..., None] + share * colour).round().astype(np.uint8)
+
+
+def seen_square(width: int, height: int, fit: Fit) -> tuple[int, int, int, int]:
+    """Left, top, right, bottom of the backbone's square, in the picture's own pixels."""
+    if fit == "squash":
+        return 0, 0, width, height
+    side = min(width, height) if fit == "crop" else max(width, height)
+    left, top = round((width - side) / 2), round((height - side) / 2)
+    return left, top, left + side, top + side
 
 
 def _as_json(found: Explanation, study: Study, report: str, views: list[_View], pool: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ left out stand in the sibling's `store.json`.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,10 +14,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from negatoscope import __version__
-from negatoscope.errors import BadInput, WrongUse
+from negatoscope.errors import BadInput
 from negatoscope.settings import Settings
-from negatoscope.studies.store import STUDIES_A_PART, About, Store, read_about, write_about, write_part
-from negatoscope.studies.study import Picture, Study
+from negatoscope.studies.sibling import Images, must_be_new, with_pictures
+from negatoscope.studies.store import STUDIES_A_PART, About, Store, write_about, write_part
+from negatoscope.studies.study import Study
 from negatoscope.text.abnormal import SentenceClassifier
 from negatoscope.text.sentences import split_sentences
 from negatoscope.watch import Watch, quiet
@@ -57,7 +57,7 @@ def extract_abnormal(
     rule: AbnormalRule | None = None,
     *,
     named: str = "default",
-    images: Literal["reference", "copy"] = "reference",
+    images: Images = "reference",
     watch: Watch = quiet,
 ) -> Extracted:
     """Writes the sibling. `named` is how `store.json` calls the classifier.
@@ -66,14 +66,13 @@ def extract_abnormal(
     `into` already, BadInput where no study fits the rule.
     """
     rule, into = rule or AbnormalRule(), Path(into)
-    if read_about(into) is not None or (into.exists() and set(_names(into)) - {"studies", "images"}):
-        raise WrongUse("holds something already", where=into, remedy="name a new folder")
+    must_be_new(into)
     tally = _Tally()
     parts, waiting = 0, []
     for study in watch(_fitting(store, classifier, rule, tally), "looking for abnormal sentences", len(store)):
         if study is None:
             continue
-        waiting.append(_with_pictures(study, store, into, images))
+        waiting.append(with_pictures(study, store, into, images))
         tally.keep(study)
         if len(waiting) == STUDIES_A_PART:
             write_part(into, parts, waiting)
@@ -159,30 +158,6 @@ def _of_some(
             tally.sentences += len(sentences)
             tally.abnormal += len(kept)
             yield replace(study, report=" ".join(kept), sections={**study.sections, COMPLETE: study.report})
-
-
-def _with_pictures(study: Study, store: Store, into: Path, images: str) -> Study:
-    """Pictures and masks referenced where they lie, or copied under the same names."""
-
-    def where(path: str) -> str:
-        lies = store.picture_path(path)
-        if images == "reference":
-            return str(lies.resolve())
-        if not Path(path).is_absolute():
-            (into / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(lies, into / path)
-        return path
-
-    pictures = tuple(_moved(picture, where(picture.path)) for picture in study.pictures)
-    return replace(study, pictures=pictures, masks={name: where(path) for name, path in study.masks.items()})
-
-
-def _moved(picture: Picture, path: str) -> Picture:
-    return replace(picture, path=path)
-
-
-def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
 
 
 def _said(left_out: Counter[str]) -> str:

@@ -99,7 +99,11 @@ def fill(module: torch.nn.Module, tensors: Mapping[str, Tensor], *, where: objec
     wanted = module.state_dict()
     missing = sorted(wanted.keys() - tensors.keys())
     extra = sorted(tensors.keys() - wanted.keys())
-    other = sorted(name for name in wanted.keys() & tensors.keys() if wanted[name].shape != tensors[name].shape)
+    other = [
+        f"{name}: {tuple(tensors[name].shape)} for {tuple(wanted[name].shape)}"
+        for name in sorted(wanted.keys() & tensors.keys())
+        if wanted[name].shape != tensors[name].shape
+    ]
     complaints = [
         f"{len(names)} {kind} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
         for kind, names in (("missing", missing), ("unknown", extra), ("of another shape", other))
@@ -107,7 +111,9 @@ def fill(module: torch.nn.Module, tensors: Mapping[str, Tensor], *, where: objec
     ]
     if complaints:
         raise BadInput(
-            "tensors do not fit the model: " + "; ".join(complaints), where=where, remedy="was the recipe changed?"
+            "tensors do not fit the model: " + "; ".join(complaints),
+            where=where,
+            remedy="was the recipe or the vocabulary changed?",
         )
     module.load_state_dict(dict(tensors))
 
