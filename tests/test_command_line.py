@@ -34,11 +34,12 @@ def _verbs() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("verb", _verbs(), ids=" ".join)
-def test_each_verb_has_help_with_an_example_and_json(verb: list[str]) -> None:
+def test_each_verb_has_help_with_an_example_json_and_exit_codes(verb: list[str]) -> None:
     done = run.invoke(app, [*verb, "--help"], env={"COLUMNS": "200"})
     assert done.exit_code == 0
     assert "Example" in done.output
     assert "--json" in done.output
+    assert "Exit codes: 0 done, 1 failed" in done.output
     assert f"negatoscope {' '.join(verb)}" in done.output
 
 

@@ -51,6 +51,9 @@ def written(path: Path, form: str, ids: list[str], texts: list[str]) -> Path:
     elif form == "annotation":
         entries = [{"id": i, "report": text, "image_path": ["0.jpg"]} for i, text in zip(ids, texts)]
         buffer.write(json.dumps({"train": [], "test": entries}))
+    elif form == "karpathy":
+        images = [{"cocoid": i, "split": "test", "sentences": [{"raw": text}]} for i, text in zip(ids, texts)]
+        buffer.write(json.dumps({"images": images, "dataset": "coco"}))
     path.write_bytes(buffer.getvalue().encode())
     return path
 
@@ -61,7 +64,11 @@ NUMBERED = ("chexpert", "chexbert", "lines", "json")
 
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_is_guessed_and_read_back(form: str, tmp_path: Path) -> None:
-    texts = AWKWARD if form != "lines" else [" ".join(text.split("\n")).replace("\r", "") for text in AWKWARD]
+    texts = AWKWARD
+    if form == "lines":
+        texts = [" ".join(text.split("\n")).replace("\r", "") for text in AWKWARD]
+    if form == "karpathy":  # a caption is one line
+        texts = [" ".join(text.split()) for text in AWKWARD]
     path = written(tmp_path / f"reports{SUFFIX.get(form, '.json')}", form, IDS, texts)
     reports = read_reports(path)
     assert reports.form == form

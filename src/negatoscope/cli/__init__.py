@@ -32,6 +32,7 @@ VERBS = (
     "evaluate",
     "compare",
     "reproduce",
+    "phantom-bench",
     "label",
     "findings",
     "clusters",
@@ -39,6 +40,8 @@ VERBS = (
     "retrieve",
     "demo",
 )
+
+EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 wrong use. A failure is one line: what, where, and what to do."
 
 
 class _Verbs(TyperGroup):
@@ -72,6 +75,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Automatic chest X-ray reporting by contrast. Every verb explains itself: `negatoscope train --help`.",
+    epilog=EXIT_CODES,
 )
 
 
@@ -94,9 +98,11 @@ for _verb in VERBS:
         continue
     _module = import_module(f"negatoscope.cli.{_name}")
     if hasattr(_module, "app"):
+        for _below in _module.app.registered_commands:
+            _below.epilog = EXIT_CODES
         app.add_typer(_module.app, name=_verb)
     else:
-        app.command(_verb)(getattr(_module, _name))
+        app.command(_verb, epilog=EXIT_CODES)(getattr(_module, _name))
 
 
 def main() -> None:

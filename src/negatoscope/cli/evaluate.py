@@ -154,6 +154,7 @@ def _show(done: Evaluation, earlier: dict[str, float] | None, only: Sequence[str
 
 def _show_observations(done: Evaluation) -> None:
     """The 14 observations, uncertain as the first setting has it."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
@@ -167,15 +168,20 @@ def _show_observations(done: Evaluation) -> None:
     policy = first.ways[0].uncertain if first.ways else first.asks or "positive"
     figures = each_observation(done.rows["clinical"].sum(axis=0), policy)
     said = "ignored" if policy == "ignore" else policy
-    table = Table(title=f"{done.n:,} studies, uncertain {said} ({first.name})", title_justify="left")
+    # Without frames and with short heads it fits a terminal of 80 columns.
+    title = f"{done.n:,} studies, uncertain {said} ({first.name})"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("observation", no_wrap=True)
     for name in figures:
-        table.add_column(name.removeprefix("in "), justify="right")
+        table.add_column(_HEADS.get(name, name), justify="right")
     for k, name in enumerate(OBSERVATIONS):
         table.add_row(
             name, *(f"{v[k]:,.0f}" if what.startswith("in ") else f"{v[k]:.3f}" for what, v in figures.items())
         )
     Console(soft_wrap=True).print(table)
+
+
+_HEADS = {"in references": "refs", "in predictions": "preds"}
 
 
 def _counted(done: Evaluation) -> str:
