@@ -77,3 +77,24 @@ def test_help_comes_quickly_because_nothing_heavy_is_imported() -> None:
     script = f"import sys; import negatoscope.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_scores_need_neither_pytorch_nor_pictures(tmp_path: Path) -> None:
+    """The scorer is for anybody's model: reading, scoring, comparing and labelling load none of the rest."""
+    for name in ("a", "b", "r"):
+        (tmp_path / f"{name}.jsonl").write_text('{"id": "1", "report": "No effusion."}\n')
+    (tmp_path / "l.csv").write_text("No effusion.\n")
+    quick = ["--metrics", "bleu,rouge,cider,clinical"]
+    heavy = ("torch", "transformers", "sklearn", "pyarrow", "lightning_fabric")
+    for words in (
+        ["evaluate", "a.jsonl", "r.jsonl", *quick],
+        ["compare", "a.jsonl", "b.jsonl", "-r", "r.jsonl", "--train", "r.jsonl", *quick, "--draws", "3", "-o", "page"],
+        ["label", "l.csv", "--out", "labels.csv"],
+    ):
+        script = (
+            "import sys; from negatoscope.cli import app; app(standalone_mode=False);"
+            f"print([m for m in {heavy} if m in sys.modules])"
+        )
+        command = [sys.executable, "-c", script, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert done.stdout.strip().splitlines()[-1] == "[]"

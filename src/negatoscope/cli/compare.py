@@ -74,13 +74,16 @@ def compare(
     from negatoscope.metrics.compare_page import write_comparison
     from negatoscope.metrics.paper_tables import table_named
     from negatoscope.metrics.protocol import protocol_named
-    from negatoscope.studies.store import Store
 
     if features is not None and images is None:
         raise WrongUse("--features without the store that they are of", remedy="--images STORE")
     if features is not None and nearest is not None:
         raise WrongUse("--features and --nearest both say which training study is nearest", remedy="give one of them")
-    store = None if images is None else Store.open(images)
+    store = None
+    if images is not None:
+        from negatoscope.studies.store import Store
+
+        store = Store.open(images)
     looked_up = None
     if features is not None:
         from negatoscope.vision.features import FeatureCache

@@ -11,16 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from negatoscope.errors import BadInput, WrongUse
 from negatoscope.metrics.bleu import LONGEST, Bleu
 from negatoscope.metrics.protocol import Protocol
-from negatoscope.studies.store import Store
 from negatoscope.text.sentences import split_sentences
-from negatoscope.vision.features import FeatureCache
 from negatoscope.watch import Watch, quiet
+
+if TYPE_CHECKING:  # scores need neither pictures nor PyTorch
+    from negatoscope.studies.store import Store
+    from negatoscope.vision.features import FeatureCache
 
 SENTENCES, STARTS, FINALISTS = 60, 5, 40
 """How many of the most frequent training sentences the search puts together, from how many reports it starts, and how

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from negatoscope.metrics.evaluate import Evaluation
 from negatoscope.metrics.lengths import BINS, WIDTH, histograms
 from negatoscope.metrics.resampling import interval
 from negatoscope.pages import picture, text, write_page
-from negatoscope.studies.store import Store
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.whole_files import write_json, write_text
+
+if TYPE_CHECKING:
+    from negatoscope.studies.store import Store
 
 MOST_STUDIES = 12
 _PLOTTED = (
