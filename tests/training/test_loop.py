@@ -21,6 +21,7 @@ from negatoscope.training import loop
 from negatoscope.training.checkpoint import load_checkpoint, load_reporter
 from negatoscope.training.generate import generate
 from negatoscope.training.recipe import Recipe, recipe_of
+from negatoscope.training.validation import metrics_for
 from negatoscope.training.writing import write_reports
 from negatoscope.vision.backbones import build
 from negatoscope.vision.extract import extract_features
@@ -204,8 +205,34 @@ def test_the_test_split_is_never_read_while_training(
 
 
 def test_an_unknown_score_to_select_by(small_recipe: MakeRecipe, tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="no validation score 'BLEU4'"):
+    with pytest.raises(WrongUse, match=r"train\.select: no validation score 'BLEU4'; did you mean 'BLEU-4'"):
         loop.train(small_recipe(epochs=1, select="BLEU4"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_epoch_is_chosen_by_clinical_efficacy_or_by_what_should_be_small(
+    small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    for select, best in (("CE F1, micro 14 (chexbert)", max), ("invented abnormality", min), ("loss", min)):
+        run = loop.train(small_recipe(epochs=3, lr=1e-2, batch=4, select=select), tmp_path / select)
+        scores = [entry[f"val.{select}"] for entry in run.history]
+        assert run.best[f"val.{select}"] == best(scores)
+        assert load_checkpoint(run.folder / "best.safetensors").about["epoch"] == scores.index(best(scores)) + 1
+
+
+@pytest.mark.parametrize(
+    ("select", "metrics"),
+    [("BLEU-4", ()), ("distinct", ()), ("METEOR", ("meteor",)), ("diversity", ("diversity",)), ("words", ("lengths",))],
+)
+def test_what_a_choice_needs(select: str, metrics: tuple[str, ...]) -> None:
+    assert metrics_for(select) == metrics
+
+
+def test_of_some_scores_less_is_better() -> None:
+    history = [{"epoch": 1.0, "val.invented abnormality": 0.4, "val.BLEU-4": 0.1}]
+    progress = loop.Progress(history=history)
+    assert progress.scores("invented abnormality") == [-0.4]
+    assert progress.scores("BLEU-4") == [0.1]
 
 
 def test_a_checkpoint_with_other_tensors_is_refused(small_recipe: MakeRecipe, tmp_path: Path) -> None:

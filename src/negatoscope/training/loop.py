@@ -45,7 +45,7 @@ from negatoscope.training.precision import precision_for
 from negatoscope.training.processes import Tally, in_step, one_voice, strategy_of
 from negatoscope.training.recipe import Recipe
 from negatoscope.training.run_folder import must_be_of
-from negatoscope.training.validation import validate
+from negatoscope.training.validation import metrics_for, sign_of, validate
 from negatoscope.training.writing import save_jsonl
 from negatoscope.watch import Watch, quiet
 from negatoscope.whole_files import write_json, write_text
@@ -70,8 +70,7 @@ class Progress:
     def scores(self, select: str) -> list[float]:
         """Of each validation so far, higher is better."""
         name = f"val.{select}"
-        sign = -1.0 if select == "loss" else 1.0
-        return [sign * entry[name] for entry in self.history if name in entry]
+        return [sign_of(select) * entry[name] for entry in self.history if name in entry]
 
 
 @dataclass(frozen=True)
@@ -123,6 +122,7 @@ class _Training:
             precision=precision_for(recipe),
         )
         self.progress = Progress()
+        self.further = metrics_for(self.settings.select)
 
     def run(self) -> Run:
         fabric = self.fabric
@@ -312,10 +312,8 @@ class _Training:
                 autocast=self.fabric.autocast(),
                 watch=self.watch,
                 wordings=self.wordings,
+                more=self.further,
             )
-            if self.settings.select not in found:
-                what = f"no validation score {self.settings.select!r}"
-                raise WrongUse(what, where="train.select", remedy=f"known: {', '.join(found)}")
             scores = {f"val.{name}": value for name, value in found.items()}
         return self.fabric.broadcast(scores)
 
@@ -366,7 +364,7 @@ class _Training:
         if not validated:
             remedy = f"ask for more than {len(history)} epochs"
             raise WrongUse("this run was not validated yet", where=self.folder, remedy=remedy)
-        chosen = (min if self.settings.select == "loss" else max)(validated, key=lambda entry: entry[select])
+        chosen = max(validated, key=lambda entry: sign_of(self.settings.select) * entry[select])
         return Run(self.folder, self.recipe, history, chosen, tuple(self.progress.notes))
 
 

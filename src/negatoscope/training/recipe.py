@@ -71,7 +71,8 @@ class TrainSettings(Settings):
     """Largest norm of the whole gradient; 0 does not clip."""
     schedule: ScheduleSettings = ScheduleSettings()
     select: str = "BLEU-4"
-    """The validation score by which the best epoch is kept: any language figure, or 'loss'."""
+    """The validation score by which the best epoch is kept, rates drop and a run stops early: 'loss', 'distinct', or a
+    figure of `negatoscope evaluate`, of language, diversity, lengths or clinical efficacy ('CE F1 (r2gen)')."""
     patience: int = Field(default=0, ge=0)
     """Stop after so many validations without a new best; 0 never stops early."""
     validate_every: int = Field(default=1, ge=1)

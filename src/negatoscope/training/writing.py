@@ -32,13 +32,16 @@ def save_jsonl(path: Path | str, rows: Iterable[Mapping[str, Any]]) -> None:
 Score = Callable[[Sequence[str], Sequence[str]], dict[str, float]]
 
 
-def language_scores(predictions: Sequence[str], references: Sequence[str | Sequence[str]]) -> dict[str, float]:
-    """The quick figures by which an epoch is chosen: BLEU-1 to 4, ROUGE-L, CIDEr. For tables use `metrics.evaluate`."""
+def language_scores(
+    predictions: Sequence[str], references: Sequence[str | Sequence[str]], more: Sequence[str] = ()
+) -> dict[str, float]:
+    """The quick figures by which an epoch is chosen: BLEU-1 to 4, ROUGE-L, CIDEr, and those of `more` metrics. For
+    tables use `metrics.evaluate`."""
     from negatoscope.metrics import metric_named
 
     told = [[one] if isinstance(one, str) else list(one) for one in references]
     figures: dict[str, float] = {}
-    for name in ("bleu", "rouge", "cider"):
+    for name in ("bleu", "rouge", "cider", *more):
         metric = metric_named(name)
         totals = metric.rows(predictions, told).sum(0)
         figures |= {key: float(value) for key, value in metric.figures(totals).items()}
