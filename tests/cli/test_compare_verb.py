@@ -66,6 +66,12 @@ def test_one_papers_columns(folder: Path) -> None:
         (["none.jsonl", "-r", "r.jsonl"], 1, "none.jsonl: no such file"),
         (["a.jsonl", "-r", "r.jsonl", "--against", "x"], 2, "no row 'x' to test against"),
         (["a.jsonl", "-r", "r.jsonl", "--features", "c"], 2, "--features without the store"),
+        (
+            ["a.jsonl", "-r", "r.jsonl", "--features", "c", "--images", "s", "--nearest", "b.jsonl"],
+            2,
+            "--features and --nearest both say",
+        ),
+        (["a.jsonl", "-r", "r.jsonl", "--form", "lnes"], 2, "unknown form 'lnes'; did you mean 'lines'?"),
         (["a.jsonl", "-r", "r.jsonl", "--table", "wlc"], 2, "no table 'wlc'; did you mean 'wcl'?"),
         (["a.jsonl", "-r", "t.jsonl"], 1, "1 study ('3') of a.jsonl without a reference"),
         (["earlier.json", "a.jsonl", "-r", "r.jsonl"], 2, "they differ in number of studies (4 and 3), references"),

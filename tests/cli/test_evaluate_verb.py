@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from negatoscope.cli import app
+from negatoscope.metrics.paper_tables import TABLES
+from negatoscope.studies.study import OBSERVATIONS
 
 run = CliRunner()
 LANGUAGE = ["--metrics", "bleu,rouge,cider,diversity,lengths"]
@@ -38,6 +40,20 @@ def test_json_is_one_object_with_every_figure(folder: Path) -> None:
     said = json.loads(done.stdout)
     assert {"BLEU-1", "BLEU-4", "ROUGE-L", "CIDEr", "CIDEr-D", "diversity", "words"} <= said["figures"].keys()
     assert json.loads(Path("out.json").read_text()) == said
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_one_command_prints_a_papers_columns_in_its_order(folder: Path, table: str) -> None:
+    """And below them the 14 observations, whole at 80 columns."""
+    pytest.importorskip("pycocoevalcap")
+    done = run.invoke(app, ["evaluate", "p.jsonl", "r.jsonl", "--table", table], env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    above, below = done.output.split("signature:")
+    lines = [line.split("│")[1].strip() for line in above.splitlines() if line.startswith("│")]
+    assert tuple(lines) == TABLES[table].figures
+    assert [name for name in OBSERVATIONS if name in below] == list(OBSERVATIONS)
+    assert "precision  recall     F1  accuracy  refs  preds" in below
+    assert "…" not in done.output
 
 
 def test_against_an_earlier_evaluation_or_refused(folder: Path) -> None:

@@ -115,6 +115,31 @@ def test_the_nearest_training_study_is_a_row(folder: Path, tmp_path: Path) -> No
     assert done.kinds[NEAREST] == "nearest"
 
 
+def test_the_nearest_training_studies_reports_from_a_file(folder: Path, tmp_path: Path) -> None:
+    found = jsonl(tmp_path / "found.jsonl", [NORMAL if k else "Never seen." for k in range(30)])
+    done = made(folder, metrics=["rouge"], draws=5, nearest=found)
+    assert done.evaluations[NEAREST].pairs.predictions == ("Never seen.", *[NORMAL] * 29)
+    assert f"{NEAREST}: 1 of its reports do not stand in training" in done.notes
+    assert not any("no row for the nearest" in note for note in done.notes)
+    assert done.as_json()["sources"][NEAREST]["path"] == str(found)
+
+
+def test_each_file_says_in_which_form_it_was_read_and_can_be_told(folder: Path, tmp_path: Path) -> None:
+    said, asked = tmp_path / "said.dat", tmp_path / "asked.dat"
+    said.write_text(f"{NORMAL}\n{SICK}\n")
+    asked.write_text(json.dumps([NORMAL, SICK]))
+    settings = {"metrics": ["bleu"], "draws": 5, "form": "lines", "references_form": "json"}
+    done = compare([said], asked, training=folder / "train.jsonl", **settings)
+    assert {role: (source.form, source.reports) for role, source in done.sources.items()} == {
+        "said": ("lines", 2),
+        "references": ("json", 2),
+        "training": ("jsonl", 4),
+    }
+    assert done.parts[0].rows["said"]["BLEU-4"].value == pytest.approx(1)
+    with pytest.raises(BadInput, match=r"said\.dat"):
+        compare([said], asked, **(settings | {"form": "json"}))
+
+
 def test_an_earlier_evaluation_joins_or_is_refused_with_the_difference(folder: Path, tmp_path: Path) -> None:
     first = evaluate(folder / "bad.jsonl", folder / "references.jsonl", metrics=["bleu"])
     (tmp_path / "paper.json").write_text(json.dumps(first.as_json()))

@@ -52,7 +52,8 @@ def evaluate(
     form: Annotated[
         str,
         typer.Option(
-            help="How PREDICTIONS is written: jsonl, csv, chexpert, chexbert, rexrank, lines, json, annotation."
+            help="How PREDICTIONS is written: jsonl, csv, chexpert, chexbert, rexrank, lines, json, annotation or "
+            "karpathy; guessed if not said."
         ),
     ] = "auto",
     references_form: Annotated[str, typer.Option(help="How REFERENCES is written.")] = "auto",

@@ -42,6 +42,7 @@ class DicomSettings(Settings):
     other_modalities: Literal["leave-out", "keep"] = "leave-out"
     """`keep`: taken in with the view 'other'."""
     patient_ids: Literal["pseudonym", "as-is", "none"] = "pseudonym"
+    """How patients are told apart in the store: by a keyed hash of their id, by the id itself, or not at all."""
     pseudonym_key: Path | None = None
     """A file with a secret. Without one, who has a list of patient ids can find out which pseudonym is whose."""
     reports: Path | None = None

@@ -42,11 +42,13 @@ class MimicCxrSettings(Settings):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reading: Literal["single-image", "two-view", "study"] = "single-image"
+    """An example is one image with its study's report (R2Gen's), a study's frontal and lateral, or all its images."""
     sections: tuple[str, ...] = ("findings",)
     """What a report is made of, in this order. R2Gen and those who followed it: findings."""
     otherwise: tuple[str, ...] = ()
     """Sections of which the first that is there serves where those are empty: impression, last_paragraph."""
     views: tuple[View, ...] = ("frontal", "lateral", "other", "unknown")
+    """Images of other views are left out and counted."""
     tables: Path | None = None
     """The folder of the split, metadata and chexpert tables; the DICOM release has none of its own."""
     reports: Path | None = None
@@ -54,6 +56,7 @@ class MimicCxrSettings(Settings):
     folder: str = "files"
     """Where the images lie, inside the path."""
     images: Literal["auto", "jpg", "png", "dcm"] = "auto"
+    """What the image files end in; that of the first one found if nothing is said."""
     present_only: bool = False
     """A part of the images was fetched: leave out and count those that are not there."""
 

@@ -37,10 +37,13 @@ class PhantomSettings(Settings):
     """All that a phantom collection depends on. Study `i` depends on these and on `i` alone."""
 
     studies: int = Field(default=1000, ge=1)
+    """How many."""
     size: int = Field(default=256, ge=64, le=1024)
     """Height and width of every picture, in pixels."""
     seed: int = Field(default=1, ge=0)
+    """The same seed gives the same bytes."""
     normal_share: Share = 0.7
+    """Share of studies without a finding."""
     frequencies: dict[str, float] = Field(default_factory=dict)
     """Finding -> relative frequency; what is not named keeps its place in `FREQUENCIES`, 0 leaves a finding out."""
     more_findings: tuple[Share, Share, Share] = (0.36, 0.25, 0.2)
