@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from negatoscope.errors import BadInput
+from negatoscope.studies.audit import audit
 from negatoscope.studies.coco import references
 from negatoscope.studies.importing import import_studies
 from negatoscope.studies.sources import Damaged, Found, open_source
@@ -46,6 +47,16 @@ def test_captions_and_splits(tmp_path: Path) -> None:
     aside = list(open_source("coco", source, {"restval": "none"}).examinations())[1]
     assert isinstance(aside, Found)
     assert aside.study.split == "none"
+
+
+def test_an_audit_knows_karpathys_file(tmp_path: Path) -> None:
+    folder = written(tmp_path, row(1, "train"), row(2, "val"), row(3, "test"))
+    (folder / "val2014" / "COCO_val2014_000000000003.jpg").write_bytes(b"no picture")
+    for path in (folder, folder / "dataset_coco.json"):
+        found = audit(path)
+        assert (found.studies, found.splits) == (3, {"train": 1, "val": 1, "test": 1})
+        assert found["report-in-two-splits"].count == 2
+        assert found["unreadable"].count == 1
 
 
 def test_colours_stay_when_pictures_are_made_smaller(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from small_sources import as_png, drawn, open_i_xml, tree, write_tgz
 from negatoscope.errors import BadInput
 from negatoscope.studies import archive as archive_module
 from negatoscope.studies.archive import read_members, unpack
+from negatoscope.studies.audit import audit
 from negatoscope.studies.importing import import_studies
 from negatoscope.studies.iu_xray import view_of_caption
 from negatoscope.studies.sources import Damaged, Found, open_source
@@ -55,6 +56,19 @@ def test_what_was_extracted_gives_the_same(tmp_path: Path) -> None:
     import_studies(open_source("iu-xray", tmp_path / "b"), tmp_path / "from folder")
     first, second = tree(tmp_path / "from archives"), tree(tmp_path / "from folder")
     assert {name for name in first if first[name] != second.get(name)} == {"store.json"}  # which names the folder
+
+
+def test_an_audit_reads_the_folder_once_the_images_are_unpacked(tmp_path: Path) -> None:
+    folder = archives(tmp_path)
+    before = tree(folder)
+    with pytest.raises(BadInput, match=r"packed in NLMCXR_png\.tgz; an audit writes nothing there"):
+        audit(folder)
+    assert tree(folder) == before
+    with tarfile.open(folder / "NLMCXR_png.tgz") as archive:
+        archive.extractall(folder / "NLMCXR_png", filter="data")
+    (folder / "NLMCXR_png.tgz").unlink()
+    found = audit(folder)
+    assert (found.studies, found.pictures, found["view-unknown"].count, found["unreadable"].count) == (3, 6, 6, 0)
 
 
 def test_the_sections_that_make_the_report(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from negatoscope.errors import BadInput
 from negatoscope.studies.audit import faults, leaks, views
 from negatoscope.studies.audit.gathered import Finding, Gathered
 from negatoscope.studies.audit.pictures import Glance, glance
+from negatoscope.studies.iu_xray import IMAGES, REPORTS
 from negatoscope.studies.sources import Damaged, open_source
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import Picture, Study
@@ -70,7 +71,8 @@ class Audit:
 
 
 def audit(path: Store | Path | str, *, examples: int = 12, workers: int | None = None, watch: Watch = quiet) -> Audit:
-    """Audits a store, or a folder as `data import` takes it (R2Gen's annotation.json, MIMIC-CXR, DICOM files).
+    """Audits a store, or a folder as `data import` takes it (R2Gen's annotation.json, MIMIC-CXR, Open-i's IU X-Ray
+    with its images unpacked, Karpathy's COCO, DICOM files).
 
     `examples` of each kind are kept for the page. Raises BadInput where there is neither store nor source.
     """
@@ -127,13 +129,23 @@ def _opened(path: Store | Path | str, watch: Watch) -> Opened:
         raise BadInput(
             "no such store or folder", where=path, remedy="give a store, or a folder as data import takes it"
         )
-    if (path / "annotation.json").is_file() or path.suffix == ".json":
-        name = "r2gen-json"
-    elif any(path.glob("mimic-cxr-2.*-split.csv*")):
-        name = "mimic-cxr"
-    else:
-        name = "dicom"
-    source = open_source(name, path)
+    source = open_source(_source_of(path), path)
     source.prepare(watch)
     studies = (item if isinstance(item, Damaged) else item.study for item in source.examinations())
     return path, studies, len(source), lambda picture: Path(picture.path), False
+
+
+def _source_of(path: Path) -> str:
+    """Which source's folder (or annotation file) this is, by the files that only one has."""
+    if path.name == "dataset_coco.json" or (path / "dataset_coco.json").is_file():
+        return "coco"
+    if path.suffix == ".json" or (path / "annotation.json").is_file():
+        return "r2gen-json"
+    if any(path.glob("mimic-cxr-2.*-split.csv*")):
+        return "mimic-cxr"
+    if (path / IMAGES).is_file() and not (path / "NLMCXR_png").is_dir():
+        remedy = "an audit writes nothing there: import it first, and audit the store"
+        raise BadInput(f"its images are still packed in {IMAGES}", where=path, remedy=remedy)
+    if (path / REPORTS).is_file() or (path / "ecgen-radiology").is_dir():
+        return "iu-xray"
+    return "dicom"
