@@ -61,10 +61,10 @@ def grouped(groups: Sequence[tuple[str, Sequence[Bar]]], *, width: int = 760) ->
                 parts.append(f'<path d="M{low:.1f} {middle:.1f}H{high:.1f}" class="whisker"/>')
             y += thin
         y += 9
-    for share in np.linspace(0, most, 5):
+    for share in round_ticks(most):
         x = left + share * scale
         parts.insert(0, f'<path d="M{x:.1f} 0V{y:.0f}" class="grid"/>')
-        parts.append(_said(x, y + 12, f"{share:.2f}", "middle", looks="number"))
+        parts.append(_said(x, y + 12, f"{share:g}", "middle", looks="number"))
     return _svg(width, y + 18, parts, "each observation")
 
 
@@ -77,10 +77,10 @@ def histogram(
     bins = len(edges) - 1
     step, tall = (width - left - 10) / bins, height - bottom - 10
     parts = []
-    for share in np.linspace(0, most, 4):
+    for share in round_ticks(most):
         y = height - bottom - share / most * tall
         parts.append(f'<path d="M{left} {y:.1f}H{width - 10}" class="grid"/>')
-        parts.append(_said(left - 6, y + 4, f"{100 * share:.0f} %", "end", looks="number"))
+        parts.append(_said(left - 6, y + 4, f"{100 * share:g} %", "end", looks="number"))
     for k, (label, shares, colour) in enumerate(lines):
         points = [f"M{left} {height - bottom}"]
         for b, share in enumerate(shares):
@@ -96,6 +96,13 @@ def histogram(
         parts.append(_said(left + b * step, height - bottom + 16, edges[b], "middle", looks="number"))
     parts.append(_said(width / 2, height - 2, unit, "middle"))
     return _svg(width, height, parts, "lengths")
+
+
+def round_ticks(most: float) -> list[float]:
+    """From 0 up to `most` in steps of 1, 2 or 5 times a power of ten: three to six of them."""
+    power = 10 ** np.floor(np.log10(most))
+    step = next(step for step in (power / 5, power / 2, power, 2 * power) if most / step < 6)
+    return [float(f"{k * step:.6g}") for k in range(int(most / step + 1e-9) + 1)]
 
 
 def heat(title: str, rows: Sequence[str], columns: Sequence[str], counts: np.ndarray) -> str:
