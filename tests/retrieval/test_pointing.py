@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from negatoscope.cli import app
 from negatoscope.errors import BadInput, WrongUse
-from negatoscope.retrieval.pointing import _cells, _Map, _summary, pointing
+from negatoscope.reading_room.finding_sheet import finding_sheet
+from negatoscope.retrieval.pointing import MaskedMap, cells, pointing, summary
 from negatoscope.retrieval.recipe import CVSERecipe
 from negatoscope.retrieval.retriever import Retriever
 from negatoscope.retrieval.training import train_cvse
@@ -36,7 +37,7 @@ def test_cells_are_the_covered_parts_whatever_the_size(shape: tuple[int, int]) -
     wanted = [
         [fine[y * height : (y + 1) * height, x * width : (x + 1) * width].mean() for x in range(3)] for y in range(3)
     ]
-    np.testing.assert_allclose(_cells(mask, 3), wanted, atol=1e-12)
+    np.testing.assert_allclose(cells(mask, 3), wanted, atol=1e-12)
 
 
 def test_the_summary_by_loops() -> None:
@@ -46,21 +47,22 @@ def test_the_summary_by_loops() -> None:
         for _ in range(1 + study % 2):
             attention = rng.random(9)
             found.append(
-                _Map(
+                MaskedMap(
                     "ab"[study % 2],
-                    study,
-                    study % 3 == 0,
+                    Study(f"s{study}"),
+                    int(study % 3 == 0),
+                    "said",
                     attention / attention.sum(),
                     rng.random(9) * (rng.random(9) < 0.5),
                 )
             )
-    done = _summary(found, 6, 2, seed=0)
+    done = summary(found, 2, seed=0)
     inside = [float(one.attention @ one.mask) for one in found]
     chance = [
         np.mean([other.attention @ one.mask for other in found if other.slot == one.slot and other.study != one.study])
         for one in found
     ]
-    assert done.every.maps == 9
+    assert (done.every.maps, done.studies, done.unknown) == (9, 6, 2)
     assert done.every.inside == pytest.approx(np.mean(inside))
     assert done.every.uniform == pytest.approx(np.mean([one.mask.mean() for one in found]))
     assert done.every.chance == pytest.approx(np.mean(chance))
@@ -81,6 +83,7 @@ def _masked(store: Store, root: Path) -> Store:
         for number, (finding, both) in enumerate(SAID.items()):
             if any(said in study.report for said in both):
                 for at, picture in enumerate(study.pictures):
+                    Image.fromarray(np.full((30, 30), 100, np.uint8)).save(root / picture.path)
                     cells = np.zeros(9, np.uint8)
                     cells[place_of(number, picture.view)] = 255
                     name = f"{study.id}-{number}-{at}.png"
@@ -142,10 +145,33 @@ def test_what_cannot_be_measured(conditional: Path, masked: Store, drawn: Drawn)
     assert isinstance(next(masked.studies()), Study)
 
 
-def test_command_prints_every_finding(conditional: Path, masked: Store) -> None:
+def test_command_prints_every_finding(conditional: Path, masked: Store, tmp_path: Path) -> None:
     asked = ["retrieve", "pointing", str(conditional), "--store", str(masked.path)]
     done = CliRunner().invoke(app, [*asked, "--json"])
     assert done.exit_code == 0, done.output
     assert set(json.loads(done.stdout)["by_finding"]) <= set(SAID)
-    done = CliRunner().invoke(app, asked, env={"COLUMNS": "160"})
+    done = CliRunner().invoke(app, [*asked, "--picture", str(tmp_path / "sheet.png")], env={"COLUMNS": "160"})
     assert "every finding" in done.stdout
+    assert (tmp_path / "sheet.png").is_file()
+
+
+def test_the_sheet_shows_the_first_study_of_each_finding(
+    conditional: Path, masked: Store, drawn: Drawn, tmp_path: Path
+) -> None:
+    """Attention all in one corner is red there and nowhere else; a view that the study lacks stays dark."""
+    one = next(study for study in masked.studies("val") if study.masks)
+    frontal = next(at for at, picture in enumerate(one.pictures) if picture.view == "frontal")
+    finding = next(name.split("@")[0] for name in one.masks)
+    corner = np.eye(1, 9)[0]
+    maps = [
+        MaskedMap(finding, replace(one, id=f"s{row}"), 0, "Said.", attention, np.full(9, 0.1))
+        for row, attention in enumerate((corner, corner[::-1]))
+    ]
+    assert f"{finding}@{frontal}" in one.masks
+    sheet = finding_sheet(Retriever.load(conditional), masked, maps, tmp_path / "sheet.png")
+    pixels = np.asarray(Image.open(sheet).convert("RGB")).astype(int)[:168]
+    plain, under, beside = pixels[:, :168], pixels[:, 172 : 172 + 168], pixels[:, 344 : 344 + 168]
+    assert plain[10, 10].max() - plain[10, 10].min() < 8
+    assert under[10, 10, 0] - under[10, 10, 2] > 80
+    assert under[150, 150].max() - under[150, 150].min() < 8
+    assert beside.max() < 40

@@ -163,16 +163,19 @@ def pointing(
     store: Store_ = None,
     features: Features = None,
     split: Split_ = "val",
+    picture: Annotated[
+        Path | None, typer.Option(help="A PNG of the first study of each finding, its mask, and where CVSE looked.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Measure how much of CVSE's attention falls inside the masks of findings: phantom studies have them.
 
-    Example: `negatoscope retrieve pointing runs/phantom --split val`
+    Example: `negatoscope retrieve pointing runs/cvse-phantom --split val --picture attention.png`
     """
     from dataclasses import asdict
 
     from negatoscope.cli.progress import watch_on
-    from negatoscope.retrieval.pointing import pointing as measure
+    from negatoscope.retrieval.pointing import masked_maps, summary
     from negatoscope.retrieval.retriever import Retriever
     from negatoscope.studies.store import Store, known_split
     from negatoscope.text.abnormal import AbnormalSentences
@@ -181,15 +184,21 @@ def pointing(
 
     retriever = Retriever.load(run)
     folder = run if run.is_dir() else run.parent
-    done = measure(
+    opened = Store.open(store or retriever.recipe.store)
+    found, unknown = masked_maps(
         retriever,
         load_groups(folder / "groups").of_sentence(),
-        Store.open(store or retriever.recipe.store),
+        opened,
         FeatureCache.open(features or retriever.recipe.features),
         AbnormalSentences.default(),
         split=known_split(split),
         watch=watch_on(silent=json),
     )
+    done = summary(found, unknown)
+    if picture is not None:
+        from negatoscope.reading_room.finding_sheet import finding_sheet
+
+        finding_sheet(retriever, opened, found, picture)
     if json:
         print_json(asdict(done))
     else:

@@ -51,12 +51,20 @@ class Share:
     """how often a cell drawn at random would."""
 
 
-class _Map(NamedTuple):
+class MaskedMap(NamedTuple):
+    """Where CVSE looked in one view for one sentence of a study with one finding."""
+
     finding: str
-    study: int
+    study: Study
     slot: int
+    """Of SLOTS."""
+    sentence: str
     attention: NDArray[np.float64]  # (N,)
     mask: NDArray[np.float64]  # (N,) the part of each cell that the finding covers
+
+    @property
+    def inside(self) -> float:
+        return float(self.attention @ self.mask)
 
 
 @dataclass(frozen=True)
@@ -83,32 +91,49 @@ def pointing(
 
     Raises WrongUse where pictures were cropped before the backbone saw them, BadInput where no study has a mask.
     """
+    found, unknown = masked_maps(retriever, group_of, store, cache, classifier, split=split, watch=watch)
+    return summary(found, unknown, seed)
+
+
+def masked_maps(
+    retriever: Retriever,
+    group_of: Mapping[str, int],
+    store: Store,
+    cache: FeatureCache,
+    classifier: SentenceClassifier,
+    *,
+    split: Split = "val",
+    watch: Watch = quiet,
+) -> tuple[list[MaskedMap], int]:
+    """One for each sentence and masked view, in the store's order; how many sentences are in no group. Raises as
+    `pointing` does."""
     retriever.must_fit(cache)
     side = isqrt(cache.key.patches)
     if cache.key.fit != "squash" or side * side != cache.key.patches:
         raise WrongUse("masks fit maps over whole pictures only", where=cache.path, remedy="features with --fit squash")
     studies = [study for study in store.studies(split) if len(_findings(study)) == 1]
     told = findings_told(studies, classifier)
-    groups = [[group_of[said] for said in one.sentences if said in group_of] for one in told]
+    known = [[said for said in one.sentences if said in group_of] for one in told]
     unknown = sum(said not in group_of for one in told for said in one.sentences)
-    kept = [row for row, found in enumerate(groups) if found]
+    kept = [row for row, sentences in enumerate(known) if sentences]
     if not kept:
         remedy = "phantom studies have masks: negatoscope data import phantom"
         raise BadInput("no study with a masked finding that the groups know", where=store.path, remedy=remedy)
     v = retriever.sentences()
-    found: list[_Map] = []
+    found: list[MaskedMap] = []
     rows = iter(kept)
     for regions in seen_by(retriever, [studies[row] for row in kept], cache, watch):
         asked = [next(rows) for _ in range(len(regions.places))]
-        wanted = sorted({group for row in asked for group in groups[row]})
+        wanted = sorted({group_of[said] for row in asked for said in known[row]})
         with torch.inference_mode():
             maps = retriever.model.maps(regions, v[wanted]).numpy().astype(np.float64)  # (B, k, V, N)
         for place, row in enumerate(asked):
             name = next(iter(_findings(studies[row])))
             for slot, mask in _masks(studies[row], store, retriever, side).items():
-                seen = (maps[place, wanted.index(group), slot] for group in groups[row])
-                found += [_Map(name, row, slot, attention, mask) for attention in seen]
-    return _summary(found, len(kept), unknown, seed)
+                for said in known[row]:
+                    seen = maps[place, wanted.index(group_of[said]), slot]
+                    found.append(MaskedMap(name, studies[row], slot, said, seen, mask))
+    return found, unknown
 
 
 def _findings(study: Study) -> set[str]:
@@ -123,11 +148,11 @@ def _masks(study: Study, store: Store, retriever: Retriever, side: int) -> dict[
         picture = study.pictures[int(name.rsplit("@", 1)[1])]
         if picture in arranged:
             grey = read_pixels(store.picture_path(path)).grey > 0
-            masks[arranged.index(picture)] = _cells(grey, side).ravel()
+            masks[arranged.index(picture)] = cells(grey, side).ravel()
     return masks
 
 
-def _cells(mask: NDArray[np.bool_], side: int) -> NDArray[np.float64]:
+def cells(mask: NDArray[np.bool_], side: int) -> NDArray[np.float64]:
     """(side, side): the part of each cell that is covered, whatever the picture's size."""
 
     def along(length: int) -> NDArray[np.float64]:
@@ -141,14 +166,14 @@ def _cells(mask: NDArray[np.bool_], side: int) -> NDArray[np.float64]:
     return along(height) @ mask.astype(np.float64) @ along(width).T
 
 
-def _summary(found: Sequence[_Map], studies: int, unknown: int, seed: int) -> Pointing:
+def summary(found: Sequence[MaskedMap], unknown: int, seed: int = 1) -> Pointing:
     figures = np.zeros((len(found), 5))
     for slot in {one.slot for one in found}:
         rows = [row for row, one in enumerate(found) if one.slot == slot]
         attention = np.stack([found[row].attention for row in rows])  # (n, N)
         masks = np.stack([found[row].mask for row in rows])
         inside = (attention * masks).sum(1)
-        whose = np.array([found[row].study for row in rows])
+        whose = np.array([found[row].study.id for row in rows])
         others = np.stack([attention[whose != study].sum(0) for study in whose])  # (n, N)
         count = np.array([(whose != study).sum() for study in whose])
         chance = (others * masks).sum(1) / np.maximum(count, 1)
@@ -161,7 +186,7 @@ def _summary(found: Sequence[_Map], studies: int, unknown: int, seed: int) -> Po
     return Pointing(
         _share(figures, rng),
         {name: _share(figures[rows], rng) for name, rows in sorted(of_finding.items())},
-        studies,
+        len({one.study.id for one in found}),
         unknown,
     )
 
