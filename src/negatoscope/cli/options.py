@@ -36,5 +36,16 @@ def _value(text: str) -> Any:
         return yaml.safe_load(text)
 
 
+def seeds_of(text: str) -> tuple[int, ...]:
+    """'1,2,3' -> (1, 2, 3), each once. Raises WrongUse."""
+    try:
+        numbers = tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
+    except ValueError as error:
+        raise WrongUse(f"no seeds: {text!r}", where="--seeds", remedy="for example 1,2,3") from error
+    if not numbers:
+        raise WrongUse("no seeds", where="--seeds", remedy="for example 1,2,3")
+    return numbers
+
+
 def print_json(value: Any) -> None:
     print(json.dumps(value, indent=1, ensure_ascii=False, default=str))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from negatoscope.cli.options import Json, Set, changes_of, print_json
+from negatoscope.cli.options import Json, Set, changes_of, print_json, seeds_of
 
 if TYPE_CHECKING:
     from negatoscope.papers.laid_out import Reproduced
@@ -86,7 +86,7 @@ def reproduce(
         tables=_split(table),
         data=data,
         rows=_split(rows),
-        seeds=_numbers(seeds),
+        seeds=seeds_of(seeds),
         tier=tier,
         changes=changes,
         store=store,
@@ -201,15 +201,3 @@ def _where(device: str, said: list[str]) -> str:
 
 def _split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    from negatoscope.errors import WrongUse
-
-    try:
-        numbers = tuple(dict.fromkeys(int(part) for part in _split(text)))
-    except ValueError as error:
-        raise WrongUse(f"no seeds: {text!r}", where="--seeds", remedy="for example 1,2,3") from error
-    if not numbers:
-        raise WrongUse("no seeds", where="--seeds", remedy="for example 1,2,3")
-    return numbers

@@ -93,8 +93,11 @@ def teach_encoder(
     say: Callable[[str], None],
     watch: Watch = quiet,
     *,
+    size: int = PHANTOM_SIZE,
     epochs: int = 10,
     seed: int = 1,
+    threads: int | None = None,
+    low_precision: bool = False,
 ) -> None:
     """A small backbone learns to name the findings of the training studies, as Contrastive Attention's encoder learned
     CheXpert's labels; its weights alone are kept, as safetensors."""
@@ -106,13 +109,13 @@ def teach_encoder(
     from negatoscope.training.recognise import ChangeSettings, Lessons, LessonSettings, teach
     from negatoscope.training.recognise_lessons import gallery_of
 
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(threads or os.cpu_count() or 1)
     studies = [study for study in store.studies("train") if study.pictures]
-    gallery = gallery_of(store, studies, PHANTOM_SIZE, watch=watch).to(device)
+    gallery = gallery_of(store, studies, size, watch=watch).to(device)
     findings = torch.tensor([[float(study.labels.get(name) == 1) for name in OBSERVATIONS] for study in studies])
     none = torch.zeros(len(studies), 0)
     torch.manual_seed(seed)
-    encoder = EncoderSettings(backbone=PHANTOM_BACKBONE, image_size=PHANTOM_SIZE)
+    encoder = EncoderSettings(backbone=PHANTOM_BACKBONE, image_size=size)
     recogniser = Recogniser(RecogniserSettings(encoder=encoder, dropout=0.1))
     settings = LessonSettings(
         epochs=epochs,
@@ -130,6 +133,7 @@ def teach_encoder(
         Lessons(findings, none, none, none).to(device),
         torch.arange(len(studies), device=device),
         settings,
+        low_precision=low_precision,
         watch=watch,
         after_epoch=lambda _epoch, _mean, terms: last.update(terms),
     )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -28,19 +33,19 @@ class Ran:
     not_begun: int
 
 
+_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)"
+_LENGTH = re.compile(rf"(?:{_NUMBER}[hms])*(?:{_NUMBER})?", re.ASCII)
+_PART = re.compile(rf"({_NUMBER})([hms]?)", re.ASCII)
+_SECONDS = {"h": 3600, "m": 60, "s": 1, "": 1}
+
+
 def seconds_of(budget: str) -> float:
     """'2h', '90m', '1h30m', '540s' or '540' -> seconds. Raises WrongUse."""
-    total, number = 0.0, ""
-    for letter in budget.strip().lower():
-        if letter.isdigit() or letter == ".":
-            number += letter
-            continue
-        if letter not in "hms" or not number:
-            raise WrongUse(f"no length of time: {budget!r}", where="--budget", remedy="for example 2h, 1h30m or 540s")
-        total += float(number) * {"h": 3600, "m": 60, "s": 1}[letter]
-        number = ""
-    total += float(number) if number else 0.0
-    if total <= 0:
+    said = budget.strip().lower()
+    total = (
+        sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(said)) if _LENGTH.fullmatch(said) else 0
+    )
+    if not 0 < total < math.inf:
         raise WrongUse(f"no length of time: {budget!r}", where="--budget", remedy="for example 2h, 1h30m or 540s")
     return total
 
@@ -50,15 +55,18 @@ def run_all(
     at_once: int,
     *,
     deadline: float | None = None,
+    threads: int | None = None,
     say: Callable[[str], None] = print,
 ) -> Ran:
-    """Runs jobs in their order, `at_once` processes. No job is begun after the deadline; those that run end with their
-    epoch. Finished runs are not begun again."""
+    """Runs jobs in their order, `at_once` processes, which share the cores unless `threads` tells.
+
+    No job is begun after the deadline; those that run end with their epoch. Finished runs are not begun again.
+    """
     waiting = [job for job in jobs if not state_of(Path(job.folder)).finished]
-    threads = max(1, (os.cpu_count() or 1) // max(1, at_once))
+    threads = threads or max(1, (os.cpu_count() or 1) // max(1, at_once))
     total, running, failed = len(waiting), {}, []
     finished = stopped = 0
-    with tempfile.TemporaryDirectory(prefix="negatoscope-jobs-") as told:
+    with tempfile.TemporaryDirectory(prefix="negatoscope-jobs-") as told, _ended_like_an_interrupt():
         try:
             while waiting or running:
                 while waiting and len(running) < at_once and (deadline is None or time.time() < deadline):
@@ -84,6 +92,24 @@ def run_all(
             for process in running:
                 process.wait()
     return Ran(finished, stopped, tuple(failed), len(waiting))
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """A process that is told to end must end its runs first: nobody would know of them, and the same command would
+    begin them a second time."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _begin(job: Job, told: Path, threads: int) -> subprocess.Popen[bytes]:
