@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -57,6 +59,29 @@ def test_without_the_rule_they_do_mix() -> None:
     corpus = ["left pleural effusion", "right pleural effusion"]
     assert _mixes(group_sentences(corpus, settings=GroupSettings(groups=1, exclusive=False)))
     assert len(group_sentences(corpus, settings=GroupSettings(groups=1)).groups) == 2
+
+
+def test_groups_of_real_sentences_never_mix_them_either(shared: Callable[[str], Path]) -> None:
+    """Told by plain words here, not by the table of forms that the groups are made with."""
+    lines = shared("data/abnormal-sentences/train.jsonl").read_text(encoding="utf-8").splitlines()
+    corpus = [
+        said for row in map(json.loads, lines) for said, label in zip(row["sents"], row["labels"], strict=True) if label
+    ]
+    groups = group_sentences(corpus).groups
+    assert len(groups) > 300
+    pairs = [
+        *(("left", "right"), ("left", "bilateral"), ("right", "bilateral"), ("small", "large"), ("low", "high")),
+        *(("elevated", "decreased"), ("enlarged", "decreased"), ("improved", "worsened"), ("mild", "severe")),
+    ]
+    met = {word: 0 for pair in pairs for word in pair}
+    for group in groups:
+        said = [set(re.findall(r"[a-z]+", member.lower())) for member, _ in group.members]
+        for word in met:
+            met[word] += sum(word in words for words in said)
+        for one, other in pairs:
+            alone = [any(a in words and b not in words for words in said) for a, b in ((one, other), (other, one))]
+            assert not all(alone), (one, other, group.members)
+    assert min(met[word] for word in ("left", "right", "small", "large", "low", "mild", "severe")) > 10
 
 
 @pytest.mark.parametrize(
