@@ -39,7 +39,7 @@ def captions(colour: str, shape: str, number: int) -> list[str]:
     return [
         f"A {colour} {shape}.",
         f"There is a {colour} {shape}",
-        f"one {shape}, and it is {colour}",
+        f"one {shape}, and the {shape} is {colour}",
         f"A {shape} of {colour} colour.",
         f"A {colour} {shape} in picture {number}.",
     ]
@@ -115,16 +115,20 @@ def test_each_row_trains(small: Callable[..., Recipe], tmp_path: Path, name: str
 
 
 def test_from_pictures_to_scores(small: Callable[..., Recipe], source: Path, tmp_path: Path) -> None:
-    """It learns to name colours that are equally bright; scores are against all five captions."""
+    """It learns to name colours that are equally bright; scores are against all five captions.
+
+    Without L_CS, which with nine kinds of pictures is least where all features lie at two poles.
+    """
     recipe = small(
         "visualgpt+ithn.coco",
         epochs=30,
         lr=3e-3,
         encoder_lr=3e-3,
-        validate_every=10,
+        validate_every=30,
         batch=9,
         schedule={"kind": "constant"},
     )
+    recipe.losses[1]["gamma"] = 0.0
     run = loop.train(recipe, tmp_path / "run")
     assert run.best["val.BLEU-1"] > 0.7
     done = generate(run.folder, tmp_path / "said.jsonl", split="test")
@@ -136,7 +140,7 @@ def test_from_pictures_to_scores(small: Callable[..., Recipe], source: Path, tmp
     scored = evaluate(tmp_path / "said.jsonl", source / "dataset_coco.json", metrics=("bleu", "cider"), split="test")
     assert len(scored.pairs) == 9
     assert all(len(wordings) == 5 for wordings in scored.pairs.references)
-    assert scored.figures["BLEU-1"].value > 0.7
+    assert scored.figures["BLEU-1"] > 0.7
 
 
 def test_captions_take_turns(small: Callable[..., Recipe], store: Path) -> None:

@@ -12,6 +12,11 @@ from negatoscope.contrast.neighbours import Corpus
 from negatoscope.pages import text, write_page
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_SAY_NOTHING = frozenset(
+    ("and", "are", "for", "from", "has", "have", "its", "that", "the", "there", "these", "this", "was", "were", "which",
+     "with", "xxxx")
+)  # fmt: skip
+"""Words that mark a cluster's grammar, not what it says; XXXX stands where names were taken out."""
 _STYLE = """
 a { color: var(--blue); }
 .bar { display: inline-block; height: .7rem; background: var(--blue); border-radius: .15rem; vertical-align: middle; }
@@ -23,7 +28,7 @@ a { color: var(--blue); }
 
 def marking_words(made: Clusters, corpus: Corpus, most: int = 10) -> list[list[str]]:
     """Of each cluster the words that its reports have more often than the corpus, by G, the likelihood ratio."""
-    said = [set(_WORD.findall(report.lower())) for report in corpus.texts]
+    said = [set(_WORD.findall(report.lower())) - _SAY_NOTHING for report in corpus.texts]
     everywhere = Counter(word for words in said for word in words)
     total = len(said)
     found = []
@@ -44,7 +49,7 @@ def write_cluster_page(made: Clusters, corpus: Corpus, path: Path | str) -> Path
     rows = "".join(
         f"<tr><td class=figure><a href='#c{number}'>{number}</a></td><td class=figure>{size:,}</td>"
         f"<td class=figure>{size / studies:.1%}</td>"
-        f"<td><span class=bar style='width:{max(1, round(300 * size / largest))}px'></span></td></tr>"
+        f"<td><span class=bar style='width:calc(min(300px, 35vw) * {size / largest:.3f})'></span></td></tr>"
         for number, size in enumerate(sizes)
     )
     head = (
