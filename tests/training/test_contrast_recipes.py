@@ -52,6 +52,15 @@ def test_as_the_released_code_does() -> None:
     assert losses_of(named("visualgpt+ithn-released.coco"))["hard-negatives"]["alpha"] == 0.1
 
 
+def test_what_wcl_sets_by_the_corpus() -> None:
+    for name, clusters, tau, words in (("r2gen+wcl.mimic-abn", 13, 1.0, 64), ("r2gen+wcl.mimic-cxr", 14, 0.1, 100)):
+        recipe = named(name)
+        found = losses_of(recipe)["wcl"]
+        assert (found["clusters"], found["tau"], found["weight"]) == (clusters, tau, 0.2)
+        assert (recipe.train.batch, recipe.data.vocabulary.max_words) == (128, words)
+        assert (recipe.train.schedule.every, recipe.train.schedule.factor) == (1, 0.8)
+
+
 def test_several_layers() -> None:
     recipe = named("r2gen+ca+wcl.iu-xray")
     assert recipe.contrast.attention is not None

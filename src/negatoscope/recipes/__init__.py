@@ -30,8 +30,12 @@ LAYERS: dict[str, dict[str, Any]] = {
     },
 }
 """What a name may add to a recipe, as changes of `load_recipe`."""
-_FASTER = {"coco": {"alpha": 0.1}}
-"""ITHN's rate at which negatives grow harder, where it is not the default."""
+_FOR_DATA: dict[str, dict[str, dict[str, Any]]] = {
+    "coco": {"hard-negatives": {"alpha": 0.1}},
+    "mimic-abn": {"wcl": {"clusters": 13, "tau": 1.0}},
+    "mimic-cxr": {"wcl": {"clusters": 14, "tau": 0.1}},
+}
+"""What a paper sets by the corpus, where it is not the default."""
 
 
 def recipe_names() -> list[str]:
@@ -68,4 +72,4 @@ def recipe_named(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _for_data(loss: dict[str, Any], data: str) -> dict[str, Any]:
-    return {**loss, **_FASTER.get(data, {})} if loss["name"] == "hard-negatives" else dict(loss)
+    return {**loss, **_FOR_DATA.get(data, {}).get(loss["name"], {})}
