@@ -125,6 +125,7 @@ def _begin(job: Job, told: Path, threads: int) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            start_new_session=True,  # Ctrl-C is for us, who end them
         )
 
 
