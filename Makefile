@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_FLAGS ?=
+# PyPI's own torch for Linux brings CUDA along, some gigabytes; here lies the build for processors alone.
+CPU_TORCH ?= https://download.pytorch.org/whl/cpu
 # A file's tests stay in one process, one arithmetic thread each: two cores are busy with two files, not with waiting.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
@@ -13,6 +15,8 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	command -v nvidia-smi >/dev/null || $(BIN)/python -m pip install --quiet $(PIP_FLAGS) --no-deps --retries 0 --timeout 20 \
+		--index-url $(CPU_TORCH) -c constraints.txt torch || echo "not to be had: torch as the usual index has it"
 	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -c constraints.txt -e '.[test]'
 	touch $@
 

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ def whole_file(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path)
         yield part
         with part.open("rb+") as written:
             os.fsync(written.fileno())
@@ -29,9 +29,19 @@ def whole_file(path: Path | str) -> Iterator[Path]:
             raise Trouble(
                 "the disk is full", where=path, remedy="free some space and run the same command again"
             ) from error
+        if error.filename == str(part):  # told by the name that was given, not our temporary one
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(NotADirectoryError):
+            part.unlink(missing_ok=True)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:  # a file stands where the folder should
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from error
 
 
 def write_text(path: Path | str, text: str) -> None:

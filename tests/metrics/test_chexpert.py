@@ -201,6 +201,13 @@ def test_own_rules(tmp_path: Path, labeler: Labeler) -> None:
     assert own.label_many(["No broken rib."] * 600, processes=2)[-1] == {NORMAL: 1, "Fracture": 0}
 
 
+def test_a_folder_without_rules_is_not_labelled_by_the_packages(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"none of observations\.yaml, statements\.yaml, words\.yaml is in it; copy"):
+        Labeler(tmp_path)
+    with pytest.raises(BadInput, match="no such folder of rules"):
+        Labeler(tmp_path / "elsewhere")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

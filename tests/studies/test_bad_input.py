@@ -229,6 +229,7 @@ def test_a_stopped_import_can_go_on_with_skip_bad(tmp_path: Path) -> None:
         (("r2gen-json", "x", "--into", "y", "--split", "sideways"), "by"),
         (("r2gen-json", "x", "--into", "y", "--split", "seeded", "--shares", "a,b,c"), "shares"),
         (("r2gen-json", "x", "--into", "y", "--form", "gif"), "png or jpeg"),
+        (("phantom", "--into", os.devnull), "is a file, not a folder"),
     ],
 )
 def test_wrong_use_is_exit_code_2_and_makes_nothing(words: tuple, says: str, tmp_path: Path) -> None:

@@ -175,6 +175,21 @@ def test_another_recipe_in_the_folder_is_refused(small_recipe: MakeRecipe, tmp_p
         loop.train(small_recipe(epochs=1, lr=1e-2), tmp_path / "run")
 
 
+def test_a_misspelt_store_does_not_tie_the_folder_to_it(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    said = small_recipe(epochs=1).as_dict()
+    said["data"]["store"] = str(tmp_path / "misspelt")
+    with pytest.raises(BadInput, match="misspelt"):
+        loop.train(recipe_of(said), tmp_path / "run")
+    assert loop.train(small_recipe(epochs=1), tmp_path / "run").history
+
+
+def test_a_run_is_no_file(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(WrongUse, match="is a file, not a run's folder"):
+        loop.train(small_recipe(epochs=1), tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_a_loss_that_is_not_finite_names_the_studies(small_recipe: MakeRecipe, tmp_path: Path) -> None:
     with pytest.raises(Trouble, match=r"not finite at epoch 1, step \d+ \(studies s0") as caught:
         loop.train(small_recipe(epochs=3, lr=1e30, optimiser="sgd", batch=3), tmp_path / "run")
@@ -248,6 +263,11 @@ def test_a_checkpoint_with_other_tensors_is_refused(small_recipe: MakeRecipe, tm
         loop.save_checkpoint(path, loop.Checkpoint(whole.recipe, whole.vocabulary, tensors, whole.about))
         with pytest.raises(BadInput, match=said):
             load_reporter(path)
+
+
+def test_a_device_that_is_not_there_is_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="no device is called 'cudda'"):
+        load_reporter(tmp_path, "cudda")
 
 
 def test_a_checkpoint_with_another_vocabulary_is_refused(small_recipe: MakeRecipe, tmp_path: Path) -> None:

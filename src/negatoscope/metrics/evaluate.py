@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from negatoscope.errors import BadInput, Trouble
+from negatoscope.errors import BadInput, Trouble, WrongUse
 from negatoscope.metrics import USUAL, known_metric, metric_named
 from negatoscope.metrics.forms import Reports, read_reports
 from negatoscope.metrics.given_labels import read_labels
@@ -134,6 +134,8 @@ def score(
     metric_of: dict[str, str] = {}
     left_out: dict[str, str] = {}
     names = USUAL if metrics is None else tuple(dict.fromkeys(map(known_metric, metrics)))
+    if not names:
+        raise WrongUse("no metric was named", where="metrics", remedy=f"for example {','.join(USUAL[:3])}")
     for name in names:
         try:
             metric = (ready or {}).get(name) or metric_named(name, known, watch)

@@ -248,6 +248,8 @@ def _is_not_unicode(text: str) -> bool:
 @contextmanager
 def _alone_in(store: Path) -> Iterator[None]:
     """Makes the folder and keeps a second import out of it while this one runs."""
+    if store.exists() and not store.is_dir():
+        raise WrongUse("is a file, not a folder", where=store, remedy="import into a folder of its own")
     store.mkdir(parents=True, exist_ok=True)
     folder = os.open(store, os.O_RDONLY)
     try:

@@ -24,6 +24,7 @@ from negatoscope.models.base import Reporter
 from negatoscope.text.words import Vocabulary
 from negatoscope.training.build import build_reporter
 from negatoscope.training.recipe import Recipe, recipe_of
+from negatoscope.vision.precision import checked_device
 from negatoscope.whole_files import whole_file
 
 FORMAT = 1
@@ -82,6 +83,7 @@ def load_checkpoint(path: Path | str) -> Checkpoint:
 
 def load_reporter(path: Path | str, device: torch.device | str = "cpu") -> tuple[Reporter, Checkpoint]:
     """A reporter ready to write, from one file or from a run's folder (its best epoch)."""
+    device = checked_device(str(device))
     path = Path(path)
     if path.is_dir():
         path = path / "best.safetensors"

@@ -38,6 +38,7 @@ STATUS = {1: "present", 0: "absent", -1: "uncertain"}
 LONGEST_SENTENCE = 399
 _SENTENCES_REMEMBERED = 200_000
 _REPORTS_A_TASK = 500
+_RULE_FILES = ("observations.yaml", "statements.yaml", "words.yaml")
 _HEADED_NO = re.compile(r"(?:findings|impression): no ")
 
 Labelled = tuple[tuple[Mention, Verdict], ...]
@@ -70,6 +71,8 @@ class Labeler:
 
     def __init__(self, rules: Path | str | None = None) -> None:
         self.rules = Path(rules) if rules is not None else None
+        if self.rules is not None:
+            _must_hold_rules(self.rules)
         self._vocabulary = Vocabulary(*_table("observations.yaml", self.rules))
         self._lexicon = Lexicon.of(*_table("words.yaml", self.rules))
         self._classifier = Classifier.of(*_table("statements.yaml", self.rules))
@@ -116,11 +119,18 @@ class Labeler:
         return tuple(zip(mentions, verdicts))
 
 
+def _must_hold_rules(folder: Path) -> None:
+    """Labels by the package's own rules are not what somebody asked for who named a folder."""
+    if not folder.is_dir():
+        raise BadInput("no such folder of rules", where=folder)
+    if not any((folder / name).is_file() for name in _RULE_FILES):
+        remedy = "copy the one to change from the package's rules"
+        raise BadInput(f"none of {', '.join(_RULE_FILES)} is in it", where=folder, remedy=remedy)
+
+
 def _table(name: str, folder: Path | None) -> tuple[dict[str, Any], str]:
     """A rule file's content and its name, from the user's folder if it has one."""
     own = folder / name if folder is not None else None
-    if folder is not None and not folder.is_dir():
-        raise BadInput("no such folder of rules", where=folder)
     file = own if own is not None and own.is_file() else files("negatoscope.metrics.chexpert").joinpath("rules", name)
     where = str(own) if file is own else name
     try:
