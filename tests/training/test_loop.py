@@ -173,6 +173,9 @@ def test_another_recipe_in_the_folder_is_refused(small_recipe: MakeRecipe, tmp_p
     loop.train(small_recipe(epochs=1), tmp_path / "run")
     with pytest.raises(WrongUse, match=r"train\.lr is 0\.003 there, 0\.01 here"):
         loop.train(small_recipe(epochs=1, lr=1e-2), tmp_path / "run")
+    (tmp_path / "run" / "last.safetensors").unlink()  # as a run made of somebody's checkpoint has none
+    with pytest.raises(WrongUse, match=r"train\.lr"):
+        loop.train(small_recipe(epochs=1, lr=1e-2), tmp_path / "run")
 
 
 def test_a_misspelt_store_does_not_tie_the_folder_to_it(small_recipe: MakeRecipe, tmp_path: Path) -> None:

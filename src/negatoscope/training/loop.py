@@ -44,7 +44,7 @@ from negatoscope.training.optimise import make_optimiser, out_of_patience, rate_
 from negatoscope.training.precision import precision_for
 from negatoscope.training.processes import Tally, in_step, one_voice, strategy_of
 from negatoscope.training.recipe import Recipe
-from negatoscope.training.run_folder import SAVED, must_be_of
+from negatoscope.training.run_folder import must_be_of
 from negatoscope.training.validation import metrics_for, sign_of, validate
 from negatoscope.training.writing import save_jsonl
 from negatoscope.watch import Watch, quiet
@@ -171,7 +171,7 @@ class _Training:
 
     @property
     def last(self) -> Path:
-        return self.folder / SAVED
+        return self.folder / "last.safetensors"
 
     @property
     def best(self) -> Path:

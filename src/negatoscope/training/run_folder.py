@@ -9,9 +9,6 @@ from negatoscope.errors import WrongUse
 from negatoscope.settings import read_yaml
 from negatoscope.training.recipe import Recipe, recipe_of
 
-SAVED = "last.safetensors"
-"""What a run can be gone on with from."""
-
 _FREE = ("epochs", "patience", "save_minutes")
 """What may change when a run is gone on with: none of it alters a step that was done."""
 
@@ -24,7 +21,7 @@ def must_be_of(recipe: Recipe, folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise WrongUse("is a file, not a run's folder", where=folder, remedy="name another folder")
     path = folder / "recipe.yaml"
-    if path.exists() and (folder / SAVED).exists():
+    if path.exists() and any(folder.glob("*.safetensors")):
         difference = _first_difference(_comparable(recipe_of(read_yaml(path), where=path)), _comparable(recipe))
         if difference:
             raise WrongUse(f"holds a run of another recipe: {difference}", where=folder, remedy="name another folder")
