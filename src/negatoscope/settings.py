@@ -53,6 +53,14 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     return value
 
 
+def put(value: dict[str, Any], key: str, new: Any) -> None:
+    """Into nested mappings: 'train.lr' is value['train']['lr']."""
+    *above, last = key.split(".")
+    for part in above:
+        value = value.setdefault(part, {})
+    value[last] = new
+
+
 def _first(error: ValidationError) -> str:
     """The first complaint, and how many more there are: several at once hide one another."""
     complaints = error.errors(include_url=False)

@@ -22,6 +22,8 @@ from negatoscope.errors import Trouble
 
 # A new verb is one file and one line.
 VERBS = (
+    "report",
+    "drafter",
     "data",
     "features",
     "models",

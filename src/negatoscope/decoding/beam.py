@@ -7,17 +7,25 @@ words are those of a search that runs to the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from negatoscope.decoding.rules import forbid
 from negatoscope.decoding.settings import DecodeSettings, Written
-from negatoscope.models.base import Reporter, choose_rows
+from negatoscope.models.base import choose_rows
 from negatoscope.text.words import END
+
+
+class Speaker(Protocol):
+    """Anything that writes word by word: every Reporter, and the writer of `drafting`."""
+
+    def step(self, words: Tensor, state: Any) -> tuple[Tensor, Any]: ...
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
 
 
 @dataclass
@@ -37,7 +45,7 @@ class _Finished:
 
 @torch.inference_mode()
 def beam_search(
-    reporter: Reporter, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None
+    reporter: Speaker, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None
 ) -> list[list[Written]]:
     """For each study its `settings.best` reports, best first. `state` is what `reporter.start` gave for them."""
     k, limit, a = settings.beam, settings.max_words, settings.length_penalty
@@ -111,5 +119,5 @@ def _collect(
         finished[open_studies[i]].add(Written(words, score, tuple(gained[i * k + beam].tolist())), settings.best)
 
 
-def _device_of(reporter: Reporter) -> torch.device:
+def _device_of(reporter: Speaker) -> torch.device:
     return next(reporter.parameters()).device

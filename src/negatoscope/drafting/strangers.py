@@ -53,7 +53,7 @@ def text(rng: np.random.Generator, side: int) -> Grey:
     draw = ImageDraw.Draw(image)
     for row in range(6, side - 10, 12):
         letters = "".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz     "), side // 6))
-        draw.text((6, row), letters[: int(rng.integers(10, side // 6))], fill=20)
+        draw.text((6, row), letters[: int(rng.integers(side // 12, side // 6 + 1))], fill=20)
     return np.asarray(image)
 
 

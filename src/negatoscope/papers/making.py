@@ -122,6 +122,7 @@ def teach_encoder(
         batch=16,
         lr=2e-3,
         answers_lr=2e-3,
+        keep_stages=0,
         memory=0.98,
         change=ChangeSettings(rotate=3.0, zoom=0.06, shift=0.03, erase=0.0),
         seed=seed,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from negatoscope.errors import BadInput, nearest_names
 from negatoscope.models.cvse import CVSESettings
-from negatoscope.settings import Settings, read_settings, read_yaml
+from negatoscope.settings import Settings, put, read_settings, read_yaml
 from negatoscope.studies.views import Arranging
 from negatoscope.text.group import GroupSettings
 from negatoscope.vision.precision import fast_precision
@@ -70,9 +70,5 @@ def cvse_recipe(name: str, changes: dict[str, Any] | None = None) -> CVSERecipe:
         )
     value = read_yaml(path)
     for key, new in (changes or {}).items():
-        *above, last = key.split(".")
-        inner = value
-        for part in above:
-            inner = inner.setdefault(part, {})
-        inner[last] = new
+        put(value, key, new)
     return read_settings(CVSERecipe, value, where=path)

@@ -12,7 +12,7 @@ from negatoscope.contrast.attention import AttentionSettings
 from negatoscope.decoding.settings import DecodeSettings
 from negatoscope.errors import WrongUse
 from negatoscope.models import reporter_class
-from negatoscope.settings import Settings, read_settings, read_yaml
+from negatoscope.settings import Settings, put, read_settings, read_yaml
 from negatoscope.studies.views import Arranging
 from negatoscope.text.report_forms import ReportForm
 from negatoscope.text.tags import TagSettings
@@ -145,7 +145,7 @@ def load_recipe(path: Path | str, changes: dict[str, Any] | None = None) -> Reci
         if key == "losses+":
             value["losses"] = _more_losses(value.get("losses", [{"name": "cross-entropy"}]), new)
         else:
-            _put(value, key.split("."), new)
+            put(value, key, new)
     return recipe_of(value, where=path)
 
 
@@ -155,12 +155,6 @@ def _more_losses(losses: list[dict[str, Any]], more: Any) -> list[dict[str, Any]
         remedy = "for example [{name: wcl, weight: 0.2}]"
         raise WrongUse(f"{more!r} is no list of losses", where="losses+", remedy=remedy)
     return list({str(loss.get("name")): loss for loss in (*losses, *more)}.values())
-
-
-def _put(value: dict[str, Any], keys: list[str], new: Any) -> None:
-    for key in keys[:-1]:
-        value = value.setdefault(key, {})
-    value[keys[-1]] = new
 
 
 def _within(where: object, part: str) -> str:

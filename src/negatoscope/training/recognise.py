@@ -6,6 +6,9 @@ phi^ is the answer `meaning`, phi the report's own vector; its square loss makes
 L_NCE asks besides that phi^ lie nearer to its own report than to the others of the batch; those that say nearly the
 same are left out of its denominator, as WCL's ablation alpha = 0 does.
 
+Each epoch is a function of (seed, epoch): a run that was killed goes on from its last whole epoch, and ends with the
+same weights as one that was not.
+
 The weights that are kept are a running mean over the last steps (Polyak and Juditsky, 1992): on two thousand studies it
 is worth more than any single epoch that validation could choose, and needs no validation at all.
 """
@@ -16,17 +19,22 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from pydantic import Field
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from negatoscope.errors import Trouble
+from negatoscope.errors import BadInput, Trouble, WrongUse
 from negatoscope.models.recogniser import Answers, Recogniser
 from negatoscope.settings import Settings
+from negatoscope.training.checkpoint import fill, flatten, under, unflatten
 from negatoscope.watch import Watch, quiet
+from negatoscope.whole_files import whole_file
 
 
 class ChangeSettings(Settings):
@@ -52,6 +60,8 @@ class LessonSettings(Settings):
     """Of the backbone, at its height; it rises over the first twentieth of the steps and falls as a cosine."""
     answers_lr: float = Field(default=1e-3, gt=0)
     weight_decay: float = Field(default=0.05, ge=0)
+    keep_stages: int = Field(default=1, ge=0)
+    """So many first stages of the backbone keep the weights they came with."""
     memory: float = Field(default=0.995, ge=0, lt=1)
     """Of the running mean of the weights, a step."""
     hide_view: float = Field(default=0.1, ge=0, le=1)
@@ -117,22 +127,28 @@ def teach(
     low_precision: bool = False,
     watch: Watch = quiet,
     after_epoch: Callable[[int, Recogniser, dict[str, float]], None] | None = None,
+    lesson_file: Path | None = None,
 ) -> Recogniser:
     """The running mean of the weights, learned from the `chosen` rows of studies; everything lies on one device.
 
-    `after_epoch(epoch, mean so far, mean of each loss)`. Raises Trouble when a loss is not finite.
+    `after_epoch(epoch, mean so far, mean of each loss)`. `lesson_file` keeps what was learned after each epoch, and is
+    gone on from where it is there. Raises Trouble when a loss is not finite.
     """
     device = gallery.images.device
     recogniser = recogniser.to(device).train()
+    if recogniser.encoder.backbone is not None:
+        recogniser.encoder.backbone.freeze_stages(settings.keep_stages)
     mean = copy.deepcopy(recogniser).eval().requires_grad_(False)
     optimiser = torch.optim.AdamW(_groups(recogniser, settings), weight_decay=settings.weight_decay)
     size = recogniser.settings.encoder.image_size
-    rng = np.random.default_rng(settings.seed)
-    draw = torch.Generator(device).manual_seed(settings.seed)
-    torch.manual_seed(settings.seed)
+    learning = Learning(recogniser, mean, optimiser, settings)
+    begun = learning.load(lesson_file) if lesson_file is not None and lesson_file.exists() else 0
     per_epoch = math.ceil(len(chosen) / settings.batch)
-    step, steps = 0, per_epoch * settings.epochs
-    for epoch in range(settings.epochs):
+    step, steps = begun * per_epoch, per_epoch * settings.epochs
+    for epoch in range(begun, settings.epochs):
+        rng = np.random.default_rng([settings.seed, epoch])
+        draw = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+        torch.manual_seed(int(rng.integers(2**62)))
         order = chosen[torch.from_numpy(rng.permutation(len(chosen))).to(chosen.device)]
         sums: dict[str, float] = {}
         for rows in watch(order.split(settings.batch), f"epoch {epoch + 1} of {settings.epochs}", per_epoch):
@@ -162,9 +178,49 @@ def teach(
             remember(mean, recogniser, min(settings.memory, step / (step + 10)))
             for name, term in zip(terms, said):
                 sums[name] = sums.get(name, 0.0) + term / per_epoch
+        if lesson_file is not None:
+            learning.save(lesson_file, epoch + 1)
         if after_epoch:
             after_epoch(epoch, mean, sums)
     return mean
+
+
+@dataclass(frozen=True)
+class Learning:
+    """All that changes while a Recogniser learns."""
+
+    recogniser: Recogniser
+    mean: Recogniser
+    optimiser: torch.optim.Optimizer
+    settings: LessonSettings
+
+    def save(self, path: Path, epochs: int) -> None:
+        state = {"now": self.recogniser.state_dict(), "mean": self.mean.state_dict()}
+        moments = {str(number): values for number, values in self.optimiser.state_dict()["state"].items()}
+        tensors = {f"{part}/{name}": tensor for part, held in state.items() for name, tensor in held.items()}
+        tensors |= flatten(moments, "optimiser")
+        with whole_file(path) as part:
+            kept = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+            save_file(kept, part, metadata={"epochs": str(epochs), "settings": self.settings.model_dump_json()})
+
+    def load(self, path: Path) -> int:
+        """How many epochs it has behind it. Raises WrongUse where the file has other settings, BadInput where it is
+        damaged."""
+        try:
+            with safe_open(path, framework="pt") as opened:
+                header = opened.metadata() or {}
+                tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
+            said, epochs = header["settings"], int(header["epochs"])
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise BadInput(f"damaged ({error})", where=path, remedy="delete it to begin again") from error
+        if said != self.settings.model_dump_json():
+            raise WrongUse("was begun with other settings", where=path, remedy="delete it, or take another folder")
+        fill(self.recogniser, under(tensors, "now"), where=path)
+        fill(self.mean, under(tensors, "mean"), where=path)
+        state = self.optimiser.state_dict()
+        state["state"] = {int(number): values for number, values in unflatten(tensors, "optimiser").items()}
+        self.optimiser.load_state_dict(state)
+        return epochs
 
 
 def losses(answers: Answers, lessons: Lessons, settings: LessonSettings) -> dict[str, Tensor]:
