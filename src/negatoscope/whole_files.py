@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from negatoscope.errors import Trouble
+from negatoscope.errors import Trouble, WrongUse
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def whole_file(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        _make_folder(path)
+        make_folder(path.parent)
         yield part
         with part.open("rb+") as written:
             os.fsync(written.fileno())
@@ -37,11 +37,12 @@ def whole_file(path: Path | str) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
-def _make_folder(path: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Raises WrongUse where a file has its name."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:  # a file stands where the folder should
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from error
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise WrongUse("is a file, not a folder, or lies in one", where=folder, remedy="name another") from error
 
 
 def write_text(path: Path | str, text: str) -> None:

@@ -75,7 +75,11 @@ def test_against_an_earlier_evaluation_or_refused(folder: Path) -> None:
         (["p.jsonl", "r.jsonl", "--protocol", "r2gen"], 2, "r2gen needs a vocabulary"),
         (["p.jsonl", "r.jsonl", "--metrics", "blue"], 2, "no metric 'blue'; did you mean 'bleu'?"),
         (["p.jsonl", "r.jsonl", "--metrics", ","], 2, "metrics: no metric was named; for example bleu"),
-        (["p.jsonl", "r.jsonl", *LANGUAGE, "--out", "p.jsonl/x.json"], 1, "negatoscope: p.jsonl: not a directory"),
+        (
+            ["p.jsonl", "r.jsonl", *LANGUAGE, "--out", "p.jsonl/x.json"],
+            2,
+            "p.jsonl: is a file, not a folder",
+        ),
         (["p.jsonl", "r.jsonl", "--form", "cvs"], 2, "unknown form 'cvs'; did you mean 'csv'?"),
         (["one.jsonl", "r.jsonl"], 1, "2 studies ('b', 'c') of r.jsonl without a prediction; --missing empty"),
     ],

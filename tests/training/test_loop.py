@@ -188,7 +188,7 @@ def test_a_misspelt_store_does_not_tie_the_folder_to_it(small_recipe: MakeRecipe
 
 def test_a_run_is_no_file(small_recipe: MakeRecipe, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(WrongUse, match="is a file, not a run's folder"):
+    with pytest.raises(WrongUse, match="is a file, not a folder"):
         loop.train(small_recipe(epochs=1), tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
 

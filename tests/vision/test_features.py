@@ -214,6 +214,13 @@ def test_two_processes_do_not_write_one_cache(store: Store, settings: EncoderSet
         extract_features(store, settings, tmp_path / "cache")
 
 
+def test_a_cache_is_no_file(store: Store, settings: EncoderSettings, tmp_path: Path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(WrongUse, match="is a file, not a folder"):
+        extract_features(store, settings, tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_a_full_disk_is_one_line_and_leaves_no_half_part(
     store: Store, settings: EncoderSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

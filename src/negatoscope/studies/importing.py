@@ -31,7 +31,7 @@ from negatoscope.studies.splits import SPLITS, Splitting, splitter
 from negatoscope.studies.store import STUDIES_A_PART, About, part_path, read_about, write_about, write_part
 from negatoscope.studies.study import Study
 from negatoscope.watch import Watch, quiet
-from negatoscope.whole_files import whole_file
+from negatoscope.whole_files import make_folder, whole_file
 
 TOLD = 1000  # damaged studies that the report of an import names; bad.jsonl names them all
 _OURS = ("store.json", "images", "studies", "bad.jsonl")
@@ -248,9 +248,7 @@ def _is_not_unicode(text: str) -> bool:
 @contextmanager
 def _alone_in(store: Path) -> Iterator[None]:
     """Makes the folder and keeps a second import out of it while this one runs."""
-    if store.exists() and not store.is_dir():
-        raise WrongUse("is a file, not a folder", where=store, remedy="import into a folder of its own")
-    store.mkdir(parents=True, exist_ok=True)
+    make_folder(store)
     folder = os.open(store, os.O_RDONLY)
     try:
         try:

@@ -20,7 +20,7 @@ from negatoscope.training.build import build_reporter
 from negatoscope.training.checkpoint import Checkpoint, fill, save_checkpoint
 from negatoscope.training.recipe import Recipe, recipe_of
 from negatoscope.vision.weights import read_tensors
-from negatoscope.whole_files import write_json
+from negatoscope.whole_files import make_folder, write_json
 
 SAFE_TORCH = (2, 10)
 """Earlier versions' `weights_only` has known ways out (CVE-2025-32434 and its kin)."""
@@ -83,7 +83,7 @@ def import_checkpoint(
         )
     fill(reporter, _counted(own, reporter.state_dict()), where=source)
     about = {"imported": source.name, "epoch": None, "scores": {}}
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     save_checkpoint(folder / "best.safetensors", Checkpoint(recipe, spoken, reporter.state_dict(), about))
     recipe.save(folder / "recipe.yaml")
     spoken.save(folder / "vocabulary.json")

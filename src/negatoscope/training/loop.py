@@ -48,7 +48,7 @@ from negatoscope.training.run_folder import must_be_of
 from negatoscope.training.validation import metrics_for, sign_of, validate
 from negatoscope.training.writing import save_jsonl
 from negatoscope.watch import Watch, quiet
-from negatoscope.whole_files import write_json, write_text
+from negatoscope.whole_files import make_folder, write_json, write_text
 
 FULL = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
@@ -181,7 +181,7 @@ class _Training:
         must_be_of(self.recipe, self.folder)
         self.fabric.barrier()
         if self.fabric.is_global_zero:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             self.recipe.save(self.folder / "recipe.yaml")
 
     def _learn_words(self, store: Store) -> Vocabulary:

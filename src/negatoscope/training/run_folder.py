@@ -18,8 +18,6 @@ def must_be_of(recipe: Recipe, folder: Path) -> None:
 
     A run that ended before it saved anything, for a misspelt store or no disk space, ties the folder to nothing.
     """
-    if folder.exists() and not folder.is_dir():
-        raise WrongUse("is a file, not a run's folder", where=folder, remedy="name another folder")
     path = folder / "recipe.yaml"
     if path.exists() and any(folder.glob("*.safetensors")):
         difference = _first_difference(_comparable(recipe_of(read_yaml(path), where=path)), _comparable(recipe))

@@ -26,7 +26,7 @@ from negatoscope.vision.prepare import as_shown, prepare
 from negatoscope.vision.read_ahead import read_ahead
 from negatoscope.vision.weights import weights_hash
 from negatoscope.watch import Watch, quiet
-from negatoscope.whole_files import whole_file, write_json
+from negatoscope.whole_files import make_folder, whole_file, write_json
 
 PICTURES_A_PART = 256  # 49 x 2048 of each: 51 MB, the most that an interruption costs
 
@@ -200,7 +200,7 @@ def _started(path: Path, key: FeatureKey) -> FeatureCache:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Two processes that write the same parts would mix up whose pictures they hold."""
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     with (path / ".writing").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

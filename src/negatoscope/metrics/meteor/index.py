@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from negatoscope.errors import Trouble
+from negatoscope.errors import Trouble, WrongUse
 from negatoscope.metrics.meteor.ranges import firsts
 from negatoscope.metrics.meteor.sources import Sources
 from negatoscope.watch import Watch, quiet
@@ -157,9 +157,10 @@ def _write(index: Index, path: Path) -> None:
     try:
         with whole_file(path) as part:
             save_file(arrays, part, metadata={"crc32": _checksum(arrays)})
-    except OSError as error:
+    except (OSError, WrongUse) as error:
+        why = error.what if isinstance(error, WrongUse) else error.strerror
         raise Trouble(
-            f"METEOR's index cannot be written there ({error.strerror})",
+            f"METEOR's index cannot be written there ({why})",
             where=path,
             remedy="set XDG_CACHE_HOME to a folder that can be written",
         ) from error
