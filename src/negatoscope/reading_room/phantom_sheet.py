@@ -19,7 +19,7 @@ from negatoscope.studies.views import by_view
 from negatoscope.whole_files import whole_file
 
 SHOWN = {
-    "attention, finding": "attention of its sentence",
+    "attention": "attention, host alone",
     "contrast": "contrastive information",
     "contrast of patches": "contrast of patches",
     "distance": "distance from normal",

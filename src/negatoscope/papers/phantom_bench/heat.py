@@ -32,6 +32,7 @@ from negatoscope.contrast.attention import ContrastiveAttention
 from negatoscope.contrast.explain import heat_of
 from negatoscope.models.base import Reporter
 from negatoscope.papers.phantom_bench.ready import Ready, place_of
+from negatoscope.papers.phantom_bench.sampling import mean_told
 from negatoscope.papers.phantom_bench.settings import CA, CA_PATCH, PLAIN
 from negatoscope.papers.phantom_bench.short import short_report
 from negatoscope.retrieval.pointing import cells
@@ -177,10 +178,7 @@ def measured(maps: Array, covers: Array) -> dict[str, Array]:
         figures["order"][rows, slot] = [ranked(one, covered) for one, covered in zip(values, cover)]
         figures["uniform"][rows, slot] = cover.mean(1)
         figures["hit_by_any"][rows, slot] = (cover > 0).mean(1)
-    with np.errstate(invalid="ignore"):
-        told = ~np.isnan(figures["share"])
-        count = np.where(told.any(1), told.sum(1), np.nan)
-        return {name: np.nansum(values, 1) / count for name, values in figures.items()}
+    return {name: mean_told(values, 1) for name, values in figures.items()}
 
 
 def shares_of(values: Array) -> Array:

@@ -34,7 +34,7 @@ class Sample:
         each = filled.sum(1) / told.sum(1)
         with np.errstate(invalid="ignore"):
             drawn = (self.weights @ filled.T) / (self.weights @ told.T)  # (D, S)
-        return each, np.nanmean(drawn, 1)
+        return each, mean_told(drawn, 1)
 
     def rates(self, hits: Array, asked: Array, against: Array | None = None) -> Figure:
         """hits (S, n, O) of asked (n, O): the rate of each of O kinds, averaged over kinds, then over seeds."""
@@ -48,4 +48,11 @@ class Sample:
         totals = self.weights @ asked  # (D, O)
         with np.errstate(invalid="ignore"):
             drawn = np.stack([(self.weights @ (one * asked)) / totals for one in hits])  # (S, D, O)
-        return each, np.nanmean(drawn, (0, 2))
+        return each, mean_told(drawn, (0, 2))
+
+
+def mean_told(values: Array, axis: int | tuple[int, ...]) -> Array:
+    """The mean of what is told, NaN where nothing is: a draw that leaves out every study that tells."""
+    told = ~np.isnan(values)
+    count = told.sum(axis)
+    return np.where(count > 0, np.nansum(values, axis) / np.maximum(count, 1), np.nan)
