@@ -63,6 +63,7 @@ def test_maps_add_up_to_one_over_each_view_that_is_there(retriever: Retriever, d
             for grid in finding.attention.values():
                 assert np.array(grid).shape == (3, 3)
                 assert np.array(grid).sum() == pytest.approx(1, abs=1e-3)
+                assert all(value == round(value, 5) for line in grid for value in line), "written without noise"
         views.add(len(study.pictures))
     assert views == {1, 2}, "a study without a lateral view must be among them"
 

@@ -74,6 +74,15 @@ def test_the_summary_by_loops() -> None:
     )
 
 
+def test_a_study_alone_in_its_view_tells_nothing_of_chance() -> None:
+    def looked(study: str, slot: int, cell: int) -> MaskedMap:
+        return MaskedMap("a", Study(study), slot, "said", np.eye(4)[cell], np.eye(4)[0])
+
+    assert summary([looked("s1", 0, 0)], 0).every.chance is None
+    three = [looked("s1", 0, 0), looked("s2", 0, 0), looked("s3", 1, 0)]
+    assert summary(three, 0).every.chance == pytest.approx(1), "0 for the lone one would halve what others reach"
+
+
 def _masked(store: Store, root: Path) -> Store:
     """The same studies; the cell of each finding is masked in both views. Pictures lie as 30 x 30 squares."""
     root.mkdir()
@@ -105,7 +114,7 @@ def conditional(recipe_for: Callable[..., CVSERecipe], tmp_path_factory: pytest.
     return folder
 
 
-def _measured(folder: Path, store: Store, cache: FeatureCache) -> tuple[float, float, float]:
+def _measured(folder: Path, store: Store, cache: FeatureCache) -> tuple[float, float | None, float]:
     group_of = load_groups(folder / "groups").of_sentence()
     done = pointing(Retriever.load(folder), group_of, store, cache, AbnormalSentences.default())
     assert done.unknown == 0
@@ -115,6 +124,7 @@ def _measured(folder: Path, store: Store, cache: FeatureCache) -> tuple[float, f
 
 def test_conditional_attention_finds_the_cell(conditional: Path, masked: Store, drawn: Drawn) -> None:
     inside, chance, uniform = _measured(conditional, masked, drawn[1])
+    assert chance is not None
     assert uniform == pytest.approx(1 / 9)
     assert inside > 3 * uniform
     assert inside > 1.5 * chance

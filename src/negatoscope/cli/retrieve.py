@@ -213,7 +213,8 @@ def _show(done: Pointing) -> None:
     table = Table(*columns, title=f"attention inside the mask, {done.studies} studies with one finding")
     for name, share in {**done.by_finding, "every finding": done.every}.items():
         inside = f"{share.inside:.3f} ({share.low:.3f} to {share.high:.3f})"
-        figures = (f"{value:.3f}" for value in (share.chance, share.uniform, share.hit, share.hit_by_any))
+        asked = (share.chance, share.uniform, share.hit, share.hit_by_any)
+        figures = ("-" if value is None else f"{value:.3f}" for value in asked)
         table.add_row(name, str(share.maps), inside, *figures)
     Console().print(table)
     if done.unknown:

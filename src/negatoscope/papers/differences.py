@@ -20,13 +20,24 @@ def footnotes(
     key, studies = grounds.about["features"], grounds.about["studies"]
     weights = str(key["weights"])[:8]
     lines = [
-        f"encoder: theirs {theirs.get('encoder', 'none')}; ours {key['backbone']} (weights {weights}), frozen, its "
-        f"features cached in {key['precision']}, for every row alike",
-        f"resolution: theirs {theirs.get('resolution', 'none')}; ours {key['image_size']}",
-        f"words and decoding: theirs {theirs.get('words', 'unsaid')}, {theirs.get('decoding', 'unsaid')}; ours "
-        + _decoding(plans),
-        f"split: theirs {theirs.get('split', 'none')}; ours {studies['train']:,} studies to learn from, the validation "
-        "split to score, on which each run's best epoch was chosen as well",
+        _both(
+            "encoder",
+            theirs.get("encoder"),
+            f"{key['backbone']} (weights {weights}), frozen, its features cached in {key['precision']}, for every row "
+            "alike",
+        ),
+        _both("resolution", theirs.get("resolution"), str(key["image_size"])),
+        _both(
+            "words and decoding",
+            ", ".join(said for part in ("words", "decoding") if (said := theirs.get(part))),
+            _decoding(plans),
+        ),
+        _both(
+            "split",
+            theirs.get("split"),
+            f"{studies['train']:,} studies to learn from, the validation split to score, on which each run's best "
+            "epoch was chosen as well",
+        ),
     ]
     if table.reports == "abnormal":
         lines.append(
@@ -45,6 +56,11 @@ def footnotes(
         lines.append(f"theirs are of {', '.join(elsewhere)}: not to be compared with ours, only their order")
     lines += [f"left out: {name} ({why})" for name, why in left_out.items()]
     return lines
+
+
+def _both(what: str, theirs: str | None, ours: str) -> str:
+    """A table of our own has nobody to differ from."""
+    return f"{what}: theirs {theirs}; ours {ours}" if theirs else f"{what}: {ours}"
 
 
 def _decoding(plans: Mapping[str, Sequence[RowRun]]) -> str:

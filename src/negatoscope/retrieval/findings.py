@@ -158,8 +158,8 @@ def _maps(retriever: Retriever, regions: Regions, row: int, v: Tensor) -> list[d
     """For each of k groups the map over each view that the study has."""
     alone = Regions(regions.places[row : row + 1], regions.present[row : row + 1])
     with torch.inference_mode():
-        maps = retriever.model.maps(alone, v)[0].numpy()  # (k, V, N)
+        maps = retriever.model.maps(alone, v)[0].double().numpy().round(5)  # (k, V, N)
     there = [slot for slot in range(maps.shape[1]) if bool(alone.present[0, slot])]
     high = isqrt(maps.shape[2])
     shape = (high, high) if high * high == maps.shape[2] else (1, maps.shape[2])
-    return [{SLOTS[slot]: one[slot].reshape(shape).round(5).tolist() for slot in there} for one in maps]
+    return [{SLOTS[slot]: one[slot].reshape(shape).tolist() for slot in there} for one in maps]

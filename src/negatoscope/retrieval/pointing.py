@@ -44,7 +44,8 @@ class Share:
     high: float
     """and this."""
     uniform: float
-    chance: float
+    chance: float | None
+    """None where no other study has a mask in the same view."""
     hit: float
     """How often the cell with the most attention touches the mask, and"""
     hit_by_any: float
@@ -176,7 +177,8 @@ def summary(found: Sequence[MaskedMap], unknown: int, seed: int = 1) -> Pointing
         whose = np.array([found[row].study.id for row in rows])
         others = np.stack([attention[whose != study].sum(0) for study in whose])  # (n, N)
         count = np.array([(whose != study).sum() for study in whose])
-        chance = (others * masks).sum(1) / np.maximum(count, 1)
+        # A study that is alone in its view has no other's map to be held against.
+        chance = np.where(count > 0, (others * masks).sum(1) / np.maximum(count, 1), np.nan)
         best = masks[np.arange(len(rows)), attention.argmax(1)] > 0
         figures[rows] = np.stack([inside, masks.mean(1), chance, best, (masks > 0).mean(1)], 1)
     of_finding: dict[str, list[int]] = defaultdict(list)
@@ -195,5 +197,7 @@ def _share(figures: NDArray[np.float64], rng: np.random.Generator) -> Share:
     inside = figures[:, 0]
     drawn = inside[rng.integers(0, len(inside), (1000, len(inside)))].mean(1)
     low, high = np.percentile(drawn, [2.5, 97.5])
-    mean = figures.mean(0)
-    return Share(len(figures), float(mean[0]), float(low), float(high), *(float(value) for value in mean[1:]))
+    inside, uniform, chance, hit, hit_by_any = (column[~np.isnan(column)] for column in figures.T)
+    by_chance = float(chance.mean()) if len(chance) else None
+    means = (float(column.mean()) for column in (hit, hit_by_any))
+    return Share(len(figures), float(inside.mean()), float(low), float(high), float(uniform.mean()), by_chance, *means)
