@@ -163,7 +163,7 @@ def test_a_split_is_written_from_the_files_alone(drafter: Drafter, phantoms: Sto
     assert many == len(rows) == len(references)
     assert [row["id"] for row in rows] == [row["id"] for row in references]
     with pytest.raises(BadInput, match="no study"):
-        write_split(drafter, phantoms, "nowhere", tmp_path / "b.jsonl")
+        write_split(drafter, phantoms, "none", tmp_path / "b.jsonl")
 
 
 def test_measuring(drafter: Drafter, phantoms: Store) -> None:

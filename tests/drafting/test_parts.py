@@ -14,7 +14,7 @@ from negatoscope.drafting.doubt import WAYS, Doubt, turned
 from negatoscope.drafting.library import Library
 from negatoscope.drafting.strangers import STRANGERS
 from negatoscope.drafting.wording import as_text, sentences_of
-from negatoscope.models.dictated import Dictated, DictatedSettings
+from negatoscope.models.dictated import Dictated, DictatedSettings, Guided
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.text.words import Vocabulary
 from negatoscope.training.dictate import Dictation, DictationSettings, dictate
@@ -91,7 +91,9 @@ class Space:
 
 class Named:
     def label(self, report: str) -> dict[str, int]:
-        return {"Cardiomegaly": 1} if "heart" in report else {"No Finding": 1}
+        if "heart" not in report:
+            return {"No Finding": 1}
+        return {"Cardiomegaly": 0 if report.startswith("no heart") else 1}
 
 
 def author(**changes: float) -> Author:
@@ -116,6 +118,14 @@ def test_a_draft_is_chosen_by_place_and_findings() -> None:
         named = [Named().label(report).get(name) == 1 for name in OBSERVATIONS]
         wrong = sum(a != b for a, b in zip(named, asked[study[k]], strict=True))
         assert found[k] == pytest.approx(float(phi[k] @ place[study[k]]) - 0.7 * wrong)
+
+
+def test_a_draft_that_contradicts_itself_counts_as_wrong() -> None:
+    asked = np.zeros((1, 14), bool)
+    asked[0, OBSERVATIONS.index("Cardiomegaly")] = True
+    reports = ["heart . lung .", "heart . no heart ."]
+    scores = author(obey=0.7).scores(reports, np.array([0, 0]), asked, np.zeros((1, 3)))
+    assert scores.tolist() == pytest.approx([0.0, -0.7])
 
 
 def test_a_study_is_expected_to_read_like_its_neighbours() -> None:
@@ -199,7 +209,6 @@ def test_the_library_knows_who_is_near() -> None:
     [
         ("heart is normal . no effusion .", "Heart is normal. No effusion."),
         ("picc tip in the svc . t11 is wedged .", "PICC tip in the SVC. T11 is wedged."),
-        ("the xxxx are intact .", "The […] are intact."),
         ("lungs are clear", "Lungs are clear."),
         ("", ""),
         (" . .", ""),
@@ -230,6 +239,24 @@ def test_a_writer_learns_to_obey_whatever_place_it_is_shown() -> None:
     learned = dictate(writer, dictation, settings_)
     logits = learned(torch.cat([findings[:2], places[[7, 9]]], 1), dictation.words[:2, :-1])
     assert [vocabulary.decode(row.tolist()) for row in logits.argmax(-1)] == reports[:2]
+
+
+def test_guidance_is_what_findings_change() -> None:
+    torch.manual_seed(0)
+    writer = Dictated(DictatedSettings(told=17, width=8), 9).eval()
+    plain = torch.zeros(14)
+    plain[0] = 1
+    told = torch.randn(2, 17)
+    normal = torch.cat([plain.expand(2, -1), told[:, 14:]], 1)
+    words = torch.tensor([3, 5])
+    asked, _ = writer.step(words, writer.start(told))
+    without, _ = writer.step(words, writer.start(normal))
+    for g in (0.0, 0.7):
+        guided = Guided(writer, plain, g)
+        said, _ = guided.step(words, guided.start(told))
+        torch.testing.assert_close(said, torch.log_softmax(asked + g * (asked - without), -1))
+    same = Guided(writer, plain, 3.0)
+    torch.testing.assert_close(same.step(words, same.start(normal))[0], without)
 
 
 def test_the_writers_steps_are_its_reading() -> None:

@@ -23,6 +23,7 @@ def train(
     weights: Annotated[
         Path | None, typer.Option(help="Of the backbone (ImageNet's, say); without, it starts untrained.")
     ] = None,
+    note: Annotated[str, typer.Option(help="Kept in the file: what it learned from, under which licence.")] = "",
     set_: Set = None,
     json: Json = False,
 ) -> None:
@@ -42,6 +43,7 @@ def train(
         Store.open(store),
         into,
         settings,
+        about={"note": note},
         watch=watch_on(silent=json),
         say=lambda line: typer.echo(line, err=True),
     )

@@ -45,7 +45,11 @@ class _Finished:
 
 @torch.inference_mode()
 def beam_search(
-    reporter: Speaker, state: Any, ids: Sequence[str], settings: DecodeSettings, unknown: int | None = None
+    reporter: Speaker,
+    state: Any,
+    ids: Sequence[str],
+    settings: DecodeSettings,
+    unknown: int | Sequence[int] | None = None,
 ) -> list[list[Written]]:
     """For each study its `settings.best` reports, best first. `state` is what `reporter.start` gave for them."""
     k, limit, a = settings.beam, settings.max_words, settings.length_penalty

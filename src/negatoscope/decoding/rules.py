@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -9,8 +11,9 @@ from negatoscope.decoding.settings import DecodeSettings
 from negatoscope.text.words import END
 
 
-def forbid(log_p: Tensor, written: Tensor, settings: DecodeSettings, unknown: int | None) -> Tensor:
-    """Log-probabilities with forbidden words at minus infinity; `written` (R, t) holds the words so far.
+def forbid(log_p: Tensor, written: Tensor, settings: DecodeSettings, unknown: int | Sequence[int] | None) -> Tensor:
+    """Log-probabilities with forbidden words at minus infinity; `written` (R, t) holds the words so far, `unknown` the
+    word or words that `suppress_unknown` is about.
 
     A report to which the rules leave no word at all ends, however short.
     """

@@ -4,7 +4,8 @@
     phi^       E[phi(report) | images]: the mean place of the reports of the nearest training studies
     c_1 ...    beam searches of the Dictated writer, told `asked` and phi_i, for the K training reports with the largest
                phi^ . phi_i: each says what was asked for in the way of one of them
-    score(c)   phi^ . phi(c)  -  w (findings that c names and was not asked for, and the reverse)
+    score(c)   phi^ . phi(c)  -  w (findings that c names and was not asked for, the reverse, and those of which one
+               sentence of c says that they are there and another that they are not)
 
 phi^ . phi(c) is what the images let expect of the product of c with the report that a radiologist would write, in the
 space of CIDEr's n-grams: the expectation of a product with a fixed vector is the product with the expectation.
@@ -24,7 +25,8 @@ from torch import Tensor
 from negatoscope.decoding import DecodeSettings, Written, beam_search
 from negatoscope.drafting.calibration import Calibration
 from negatoscope.drafting.library import Library
-from negatoscope.models.dictated import Dictated, tell
+from negatoscope.drafting.wording import LEFT_OUT, sentences_of
+from negatoscope.models.dictated import Dictated, Guided, tell
 from negatoscope.settings import Settings
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.text.words import Vocabulary
@@ -46,13 +48,15 @@ class Reader(Protocol):
 
 
 class AuthorSettings(Settings):
-    among: int = Field(default=50, ge=1)
+    among: int = Field(default=25, ge=1)
     """Nearest training studies that phi^ is the mean of."""
-    ways: int = Field(default=5, ge=1)
+    ways: int = Field(default=8, ge=1)
     """K."""
     beam: int = Field(default=3, ge=1, le=10)
-    length_penalty: float = Field(default=0.5, ge=0)
+    length_penalty: float = Field(default=1.0, ge=0)
     max_words: int = Field(default=60, ge=1)
+    guidance: float = Field(default=0.5, ge=0)
+    """g: how much more the findings that are asked for weigh while it writes; 0 is the writer as it learned."""
     obey: float = Field(default=0.1, ge=0)
     """w."""
     surest: float = Field(default=0.12, ge=0, le=1)
@@ -105,22 +109,34 @@ class Author:
     def _drafts(self, asked: np.ndarray, places: Tensor) -> list[list[Written]]:
         said = self.settings
         decode = DecodeSettings(
-            beam=said.beam, best=said.beam, length_penalty=said.length_penalty, max_words=said.max_words
+            beam=said.beam,
+            best=said.beam,
+            length_penalty=said.length_penalty,
+            max_words=said.max_words,
+            suppress_unknown=True,
         )
-        state = self.writer.start(tell(torch.from_numpy(asked).float(), places))
-        return beam_search(self.writer, state, [""] * len(asked), decode)
+        none, unknown = [""] * len(asked), [self.vocabulary.unknown, self.vocabulary.number(LEFT_OUT)]
+        told = tell(torch.from_numpy(asked).float(), places)
+        if not said.guidance:
+            return beam_search(self.writer, self.writer.start(told), none, decode, unknown)
+        plain = torch.zeros(len(OBSERVATIONS))
+        plain[NO_FINDING] = 1
+        guided = Guided(self.writer, plain, said.guidance)
+        return beam_search(guided, guided.start(told), none, decode, unknown)
 
     def scores(self, reports: Sequence[str], study: np.ndarray, asked: np.ndarray, expected: np.ndarray) -> np.ndarray:
         """(k,) of k reports, each for the study of its row (k,)."""
         different = list(dict.fromkeys(reports))
         place = {report: number for number, report in enumerate(different)}
         row = np.array([place[report] for report in reports])
-        wrong = (self._named(different)[row] != asked[study]).sum(1)
+        named = np.array([[one.get(name) == 1 for name in OBSERVATIONS] for one in map(self.reader.label, different)])
+        against_itself = np.array([self._against_itself(report) for report in different])
+        wrong = (named[row] != asked[study]).sum(1) + against_itself[row]
         return (self.space.meaning(different)[row] * expected[study]).sum(1) - self.settings.obey * wrong
 
-    def _named(self, reports: Sequence[str]) -> np.ndarray:
-        found = [self.reader.label(report) for report in reports]
-        return np.array([[one.get(name) == 1 for name in OBSERVATIONS] for one in found])
+    def _against_itself(self, report: str) -> int:
+        said = [self.reader.label(sentence) for sentence in sentences_of(report)]
+        return sum({0, 1} <= {one.get(name) for one in said} for name in OBSERVATIONS[1:])
 
 
 def _authored(

@@ -4,8 +4,8 @@ effusion.'"""
 from __future__ import annotations
 
 LEFT_OUT = "xxxx"
-"""What IU X-Ray has in the place of words that might have named a patient. A writer learns it like any word."""
-_BLANK = "[…]"
+"""What IU X-Ray has in the place of words that might have named a patient. A writer learns it like any word, and is not
+let write it."""
 _AS_WRITTEN = {"picc": "PICC", "copd": "COPD", "ij": "IJ", "svc": "SVC", "ap": "AP", "pa": "PA", "ct": "CT", "cm": "cm"}
 
 
@@ -19,7 +19,7 @@ def as_text(report: str) -> str:
 
 
 def sentence_as_text(sentence: str) -> str:
-    words = [_BLANK if word == LEFT_OUT else _AS_WRITTEN.get(word, _level(word)) for word in sentence.split()]
+    words = [_AS_WRITTEN.get(word, _level(word)) for word in sentence.split()]
     said = " ".join(words)
     return f"{said[:1].upper()}{said[1:]}."
 

@@ -8,6 +8,12 @@
 While it learns, the findings are those that the labeler reads off the very report to be written, so it learns to obey:
 whoever asks for an effusion gets a report of one. Which findings to ask for is decided outside, by calibrated
 probabilities. Nothing here sees the image; where a sentence comes from is read off the Recogniser's maps.
+
+Most reports near a normal one are normal, so the place speaks against what is asked for. `Guided` lets the findings
+weigh more, by what they change against being asked for none (Ho and Salimans 2022, Classifier-free diffusion guidance;
+for language models: Sanchez et al. 2023):
+
+    log p = log p(. | asked, phi) + g (log p(. | asked, phi) - log p(. | No Finding, phi))
 """
 
 from __future__ import annotations
@@ -67,6 +73,31 @@ class Dictated(nn.Module):
         """Told (B, C), words as read (B, T) -> logits (B, T, W) of the next."""
         x = self.drop(self.embed(words)) + self.hear(told).unsqueeze(1)
         return self.out(self.drop(self.lstm(x)[0]))
+
+
+@dataclass(frozen=True)
+class GuidedState(State):
+    asked: DictatedState
+    normal: DictatedState
+
+
+class Guided(nn.Module):
+    """A writer to whom findings weigh 1 + g times as much; `plain` are the findings of a report without any (14,)."""
+
+    def __init__(self, writer: Dictated, plain: Tensor, g: float) -> None:
+        super().__init__()
+        self.writer, self.g = writer, g
+        self.plain: Tensor
+        self.register_buffer("plain", plain, persistent=False)
+
+    def start(self, told: Tensor) -> GuidedState:
+        normal = torch.cat([self.plain.expand(len(told), -1), told[:, len(self.plain) :]], 1)
+        return GuidedState(self.writer.start(told), self.writer.start(normal))
+
+    def step(self, words: Tensor, state: GuidedState) -> tuple[Tensor, GuidedState]:
+        asked, after_asked = self.writer.step(words, state.asked)
+        normal, after_normal = self.writer.step(words, state.normal)
+        return log_probabilities(asked + self.g * (asked - normal)), GuidedState(after_asked, after_normal)
 
 
 def tell(wanted: Tensor, place: Tensor) -> Tensor:
