@@ -97,7 +97,7 @@ def _show(draft: Draft) -> None:
         console.print(f"Warning: {warning}", style="bold red", markup=False)
     console.print(draft.text, markup=False)
     console.print()
-    table = Table("sentence", "names", "words' p", "nearest training studies in which it was so")
+    table = Table("sentence", "CheXpert's rules read", "words' p", "nearest training studies in which it was so")
     for one in draft.sentences:
         near = ", ".join(f"{study.id} ({study.closeness:.2f})" for study in one.similar)
         table.add_row(one.text, ", ".join(one.observations) or "nothing abnormal", f"{one.likely:.2f}", near)
