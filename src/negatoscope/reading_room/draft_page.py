@@ -51,7 +51,8 @@ def _sentence(sentence: Sentence, greys: dict[str, np.ndarray]) -> str:
         file = where.split(": ", 1)[1]
         shown = overlay(greys[file], torch.tensor(heat), 1.0)
         figures.append(_figure(picture(shown, side=220, alt=f"{sentence.text} on {where}"), where))
-    said = f"<b>{text(sentence.text)}</b><p class=soft>CheXpert's rules read: {text(names)}. Words' probability {sentence.likely:.2f}.</p>"
+    read = f"CheXpert's rules read: {text(names)}. Words' probability {sentence.likely:.2f}."
+    said = f"<b>{text(sentence.text)}</b><p class=soft>{read}</p>"
     near = _near(sentence.similar)
     return f"<div class=card>{said}<div class=views>{''.join(figures)}<div>{near}</div></div></div>"
 
