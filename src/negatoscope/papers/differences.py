@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from negatoscope.papers.paper import Paper, Table
 from negatoscope.papers.rows import Conditions, RowRun
 
+_ABNORMAL = " (of these, those with both views and an abnormal sentence)"
+
 
 def footnotes(
     paper: Paper,
@@ -35,8 +37,8 @@ def footnotes(
         _both(
             "split",
             theirs.get("split"),
-            f"{studies['train']:,} studies to learn from, the validation split to score, on which each run's best "
-            "epoch was chosen as well",
+            f"{studies['train']:,} training studies{_ABNORMAL if table.reports == 'abnormal' else ''}, the validation "
+            f"split to score{_chosen(plans)}",
         ),
     ]
     if table.reports == "abnormal":
@@ -63,6 +65,14 @@ def _both(what: str, theirs: str | None, ours: str) -> str:
     return f"{what}: theirs {theirs}; ours {ours}" if theirs else f"{what}: {ours}"
 
 
+def _chosen(plans: Mapping[str, Sequence[RowRun]]) -> str:
+    """On which studies epochs were chosen: CVSE may have put some of its training studies aside."""
+    firsts = [run for runs in plans.values() for run in runs[:1]]
+    aside = [run for run in firsts if run.kind == "cvse" and run.recipe["train"]["select"] == "held-out"]
+    said = ", on which each run's best epoch was chosen as well" if len(aside) < len(firsts) or not firsts else ""
+    return said + ("; CVSE's epochs were chosen on training studies that it did not learn from" if aside else "")
+
+
 def _decoding(plans: Mapping[str, Sequence[RowRun]]) -> str:
     said = set()
     for runs in plans.values():
@@ -70,6 +80,8 @@ def _decoding(plans: Mapping[str, Sequence[RowRun]]) -> str:
             if run.kind == "reporter":
                 words = run.recipe["data"]["vocabulary"]
                 said.add(f"words seen {words['cutoff']} times, beam {run.recipe['decode']['beam']}")
+            else:
+                said.add(f"top {run.recipe['top']} groups")
     return " or ".join(sorted(said)) or "none"
 
 
