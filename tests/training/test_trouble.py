@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,10 @@ def _command(recipe: Recipe, tmp_path: Path, folder: Path) -> list[str]:
 
 def test_ctrl_c_is_one_line_and_the_run_goes_on(small_recipe: MakeRecipe, tmp_path: Path) -> None:
     recipe = small_recipe(epochs=400)
-    with subprocess.Popen(_command(recipe, tmp_path, tmp_path / "run"), stderr=subprocess.PIPE, text=True) as process:
+    command = _command(recipe, tmp_path, tmp_path / "run")
+    # Whoever starts the tests in the background has them ignore Ctrl-C, and what they start as well.
+    listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=listening) as process:  # noqa: PLW1509
         for _ in range(3000):
             if (tmp_path / "run" / "last.safetensors").exists():
                 break
