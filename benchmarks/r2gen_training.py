@@ -4,8 +4,9 @@ of a run.
     python benchmarks/r2gen_training.py FOLDER_OF_THE_AUTHORS_REPOSITORY [--curve 200]
 
 Batch 16, reports of 60 words, full size; a step is forward, cross-entropy, backward, Adam. The three take turns in one
-process, so that a busy machine slows each. `--curve` trains theirs and ours from the same weights on the same small
-batches, without dropout (whose draws would differ), and prints how far apart the two losses ever are.
+process, so that a busy machine slows each; processor seconds, of all threads, are printed beside the wall's. `--curve`
+trains theirs and ours from the same weights on the same small batches, without dropout (whose draws would differ), and
+prints how far apart the two losses ever are.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from torch.nn import functional as F
 from negatoscope.models.base import targets
 from negatoscope.models.r2gen import R2Gen
 from negatoscope.studies.batch import Batch
+from negatoscope.training.optimise import make_optimiser
+from negatoscope.training.recipe import TrainSettings
 from published import WORDS, r2gen_twice
 
 Step = Callable[[Batch], float]
@@ -44,9 +47,9 @@ def batch_of(studies: int, words: int, seed: int) -> Batch:
     )
 
 
-def stepping(model: Any, loss_of: Callable[[Batch], Tensor], around: Callable[[], Any] = nullcontext) -> Step:
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, weight_decay=5e-5, amsgrad=True)
-
+def stepping(
+    optimiser: torch.optim.Optimizer, loss_of: Callable[[Batch], Tensor], around: Callable[[], Any] = nullcontext
+) -> Step:
     def step(batch: Batch) -> float:
         with around():
             loss = loss_of(batch)
@@ -65,7 +68,7 @@ def authors(theirs: Any) -> Step:
         said = theirs(batch.features.mean((1, 2)), batch.features.flatten(1, 2), batch.words, mode="forward")
         return -said.gather(2, batch.words[:, 1:].unsqueeze(2)).mean()
 
-    return stepping(theirs, loss_of)
+    return stepping(torch.optim.Adam(theirs.parameters(), lr=1e-4, weight_decay=5e-5, amsgrad=True), loss_of)
 
 
 def ours_of(reporter: R2Gen, *, low: bool) -> Step:
@@ -73,19 +76,25 @@ def ours_of(reporter: R2Gen, *, low: bool) -> Step:
         reading = reporter(batch)
         return F.cross_entropy(reading.logits[reading.mask].float(), targets(batch)[reading.mask])
 
-    return stepping(reporter, loss_of, lambda: torch.autocast("cpu", torch.bfloat16, enabled=low))
+    settings = TrainSettings(optimiser="adam-amsgrad", lr=1e-4, weight_decay=5e-5)
+    return stepping(
+        make_optimiser(reporter, settings), loss_of, lambda: torch.autocast("cpu", torch.bfloat16, enabled=low)
+    )
 
 
-def take_turns(steps: dict[str, Step], batch: Batch, rounds: int) -> dict[str, float]:
-    """Median seconds of each."""
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
+def take_turns(steps: dict[str, Step], batch: Batch, rounds: int) -> dict[str, tuple[float, float]]:
+    """Median seconds of each, on the wall and of the processor."""
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     for number in range(rounds + 1):
         for name, step in steps.items():
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), time.process_time()
             step(batch)
             if number:  # the first warms up
-                seconds[name].append(time.perf_counter() - began)
-    return {name: statistics.median(told) for name, told in seconds.items()}
+                seconds[name].append((time.perf_counter() - began, time.process_time() - worked))
+    return {
+        name: (statistics.median(wall for wall, _ in told), statistics.median(worked for _, worked in told))
+        for name, told in seconds.items()
+    }
 
 
 def curves(repository: Path, steps: int, *, low: bool) -> None:
@@ -123,9 +132,12 @@ def main() -> None:
         "ours, bf16": ours_of(other.train(), low=True),
     }
     told = take_turns(steps, batch_of(16, 60, 0), said.rounds)
-    slow = next(iter(told.values()))
-    for name, seconds in told.items():
-        print(f"{name:24} {seconds:6.2f} s a step   {slow / seconds:5.2f} times")
+    slow, slow_work = next(iter(told.values()))
+    for name, (wall, worked) in told.items():
+        print(
+            f"{name:24} {wall:6.2f} s a step {slow / wall:5.2f} times   {worked:6.2f} processor seconds "
+            f"{slow_work / worked:5.2f} times"
+        )
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     if said.curve:
         for low in (False, True):

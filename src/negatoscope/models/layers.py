@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,12 +15,28 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from negatoscope.models.base import State, per_study
+from negatoscope.models.linear import Linear
 from negatoscope.models.past import Past, PastState
 
 KeysValues = tuple[Tensor, Tensor]
-Conditions = Sequence[Tensor | None]
+Conditions = Sequence[tuple[Tensor, Tensor] | None]
 """What each norm of a layer is conditioned on; plain norms take None."""
 UNCONDITIONED: Conditions = (None, None, None)
+
+
+def dropout(x: Tensor, p: float, training: bool) -> Tensor:
+    """F.dropout. On a CPU PyTorch draws a number for each element, one after another whatever the threads; here four
+    elements share the 64 bits of one, so that p is held to within 2^-17."""
+    if not training or not 0 < p < 1 or x.device.type != "cpu":
+        return F.dropout(x, p, training)
+    drawn = torch.empty(x.numel() // 4 + 1, dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
+    kept = drawn.view(torch.int16)[: x.numel()].view(x.shape) >= round(p * 2**16) - 2**15
+    return x * kept.to(x.dtype).mul_(1 / (1 - p))
+
+
+class Dropout(nn.Dropout):
+    def forward(self, input: Tensor) -> Tensor:
+        return dropout(input, self.p, self.training)
 
 
 class Norm(nn.Module):
@@ -53,7 +69,7 @@ class Attention(nn.Module):
     def __init__(self, d: int, heads: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
+        self.query, self.key, self.value, self.out = (Linear(d, d) for _ in range(4))
 
     def split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, h, T, d / h)
@@ -63,10 +79,15 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, kv: KeysValues, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """x (B, T, d) looks up kv (B, h, N, d / h); mask, True where it may look, fits (B, h, T, N)."""
-        dropout = self.dropout if self.training else 0.0
-        found = F.scaled_dot_product_attention(
-            self.split(self.query(x)), *kv, attn_mask=mask, dropout_p=dropout, is_causal=causal
-        )
+        query = self.split(self.query(x))
+        if self.training:
+            if causal:
+                mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril()
+            fit = (query / math.sqrt(query.shape[-1])) @ kv[0].transpose(-2, -1)  # (B, h, T, N)
+            share = (fit if mask is None else fit.masked_fill(~mask, -torch.inf)).softmax(-1)
+            found = dropout(share, self.dropout, self.training).to(kv[1].dtype) @ kv[1]
+        else:
+            found = F.scaled_dot_product_attention(query, *kv, attn_mask=mask, is_causal=causal)
         return self.out(found.transpose(1, 2).flatten(2))
 
     def of_study(self, x: Tensor, kv: KeysValues, mask: Tensor) -> Tensor:
@@ -87,7 +108,7 @@ def looking_mask(mask: Tensor) -> Tensor:
 
 class FeedForward(nn.Sequential):
     def __init__(self, d: int, inner: int, dropout: float) -> None:
-        super().__init__(nn.Linear(d, inner), nn.ReLU(), nn.Dropout(dropout), nn.Linear(inner, d))
+        super().__init__(Linear(d, inner), nn.ReLU(), Dropout(dropout), Linear(inner, d))
 
 
 class EncoderLayer(nn.Module):
@@ -97,7 +118,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.norms = nn.ModuleList([Norm(d), Norm(d)])
         self.attention, self.feed_forward = Attention(d, heads), FeedForward(d, inner, dropout)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         y = self.norms[0](x)
@@ -140,7 +161,7 @@ class DecoderLayer(nn.Module):
         self.norms: Any = nn.ModuleList([norm(d), norm(d), norm(d)])
         self.to_words, self.to_patches = Attention(d, heads), Attention(d, heads)
         self.feed_forward = FeedForward(d, inner, dropout)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     def forward(self, x: Tensor, patches: KeysValues, mask: Tensor, conditions: Conditions) -> Tensor:
         """All words at once, (B, T, d)."""
@@ -154,8 +175,9 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, Past]:
         """One word a row, (B, k, d) for the k rows of each study, and the longer past; lines (B, 1, k, n + k)."""
         y = self.norms[0](x, conditions[0])
-        past = past.and_then(*self.to_words.keys_values(y))
-        x = x + self.to_words(y, past.held, mask=lines)
+        past = past.and_then(self.to_words.key(y), self.to_words.value(y))
+        keys, values = past.held
+        x = x + self.to_words(y, (self.to_words.split(keys), self.to_words.split(values)), mask=lines)
         x = x + self.to_patches(self.norms[1](x, conditions[1]), patches, mask=mask)
         return x + self.feed_forward(self.norms[2](x, conditions[2])), past
 
@@ -186,14 +208,14 @@ class Decoder(nn.Module):
         self, x: Tensor, state: PastState, conditions: Sequence[Conditions] | None = None
     ) -> tuple[Tensor, PastState]:
         """One word a row, x and conditions (B, k, d) with the k rows of each study side by side -> (B, k, d)."""
-        lines = state.one_more()
-        looking = looking_mask(lines).view(len(x), 1, x.shape[1], -1)
+        state = state.one_more()
+        lines = looking_mask(state.lines).view(len(x), 1, x.shape[1], -1)
         told = []
         for number, layer in enumerate(self.layers):
             wanted = conditions[number] if conditions else UNCONDITIONED
-            x, past = layer.step(x, looking, state.past[number], state.patches[number], state.mask, wanted)
+            x, past = layer.step(x, lines, state.past[number], state.patches[number], state.mask, wanted)
             told.append(past)
-        return self.norm(x), PastState(lines, state.position + 1, tuple(told), state.patches, state.mask)
+        return self.norm(x), replace(state, position=state.position + 1, past=tuple(told))
 
 
 class WordEmbedding(nn.Module):
@@ -202,7 +224,7 @@ class WordEmbedding(nn.Module):
     def __init__(self, words: int, d: int, dropout: float) -> None:
         super().__init__()
         self.table, self.d = nn.Embedding(words, d), d
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     def forward(self, words: Tensor, first: int = 0, *, one: bool = False) -> Tensor:
         """(B, T) words of which the first stands at place `first` -> (B, T, d); all stand there if it is `one`

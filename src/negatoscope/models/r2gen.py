@@ -15,13 +15,12 @@ with m_t the memory's slots side by side, and a norm of its own in each of the t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from negatoscope.models.base import Encoder as ImageEncoder
 from negatoscope.models.base import Reading, Reporter, State, log_probabilities
@@ -29,11 +28,14 @@ from negatoscope.models.layers import (
     Conditions,
     Decoder,
     DecoderLayer,
+    Dropout,
     Encoder,
     WordEmbedding,
+    dropout,
     standardise,
     xavier,
 )
+from negatoscope.models.linear import InALoop, Linear, linear
 from negatoscope.models.past import PastState
 from negatoscope.models.transformer import TransformerSettings
 from negatoscope.studies.batch import Batch
@@ -46,15 +48,29 @@ class R2GenSettings(TransformerSettings):
     memory_heads: int = 8
 
 
+Product = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class _Products:
+    """What the memory's loop multiplies by at each turn."""
+
+    ask: Callable[[Tensor], Sequence[Tensor]]  # queries, keys, values
+    out: Product
+    first: Product  # of f_mlp
+    second: Product
+    U: Product
+
+
 class RelationalMemory(nn.Module):
     """M (R, S, d), one step a word. What depends on the words alone is computed for all of them before the loop."""
 
     def __init__(self, slots: int, d: int, heads: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.slots, self.d, self.heads, self.dropout = slots, d, heads, dropout
-        self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
-        self.think = nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, d), nn.ReLU())  # f_mlp
-        self.W, self.U = nn.Linear(d, 2 * d), nn.Linear(d, 2 * d)
+        self.query, self.key, self.value, self.out = (Linear(d, d) for _ in range(4))
+        self.think = nn.Sequential(Linear(d, d), nn.ReLU(), Linear(d, d), nn.ReLU())  # f_mlp
+        self.W, self.U = Linear(d, 2 * d), Linear(d, 2 * d)
 
     def start(self, rows: int, like: Tensor) -> Tensor:
         """Slot i starts as the i-th unit vector."""
@@ -63,26 +79,37 @@ class RelationalMemory(nn.Module):
     def forward(self, y: Tensor, memory: Tensor) -> Tensor:
         """Words y (R, T, d) and M_0 -> M_1 ... M_T, (R, T, S, d)."""
         keys, values, gates = self.key(y), self.value(y), self.W(y)  # (R, T, d), (R, T, d), (R, T, 2d)
-        # The memory's own queries, keys and values in one product.
-        weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])  # (3d, d)
-        bias = torch.cat([self.query.bias, self.key.bias, self.value.bias])
+        R, T = y.shape[:2]
+        products = self._products(T, R * self.slots)
+        kept = dropout(y.new_ones(T, R, self.heads, self.slots, self.slots + 1), self.dropout, self.training)
         steps = []
-        for k, v, g in zip(keys.unbind(1), values.unbind(1), gates.unbind(1)):
-            memory = self._turn(memory, k, v, g, weight, bias)
+        for k, v, g, chance in zip(keys.unbind(1), values.unbind(1), gates.unbind(1), kept.unbind(0)):
+            memory = self._turn(memory, k, v, g, chance, products)
             steps.append(memory)
         return torch.stack(steps, 1)
 
-    def _turn(self, memory: Tensor, k: Tensor, v: Tensor, g: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        queries, keys, values = F.linear(memory, weight, bias).chunk(3, -1)  # (R, S, d) each
+    def _products(self, turns: int, rows: int) -> _Products:
+        asks: tuple[Any, ...] = (self.query, self.key, self.value)
+        others: tuple[Any, ...] = (self.out, self.think[0], self.think[2], self.U)
+        if not torch.is_grad_enabled() or turns == 1:
+            return _Products(lambda memory: [layer(memory) for layer in asks], *others)
+        weight, bias = torch.cat([layer.weight for layer in asks]), torch.cat([layer.bias for layer in asks])  # (3d, d)
+        ask = InALoop(weight, bias, turns, rows)
+        return _Products(
+            lambda memory: ask(memory).chunk(3, -1),
+            *(InALoop(layer.weight, layer.bias, turns, rows) for layer in others),
+        )
+
+    def _turn(self, memory: Tensor, k: Tensor, v: Tensor, g: Tensor, chance: Tensor, of: _Products) -> Tensor:
+        queries, keys, values = of.ask(memory)  # (R, S, d) each
         keys, values = torch.cat([keys, k.unsqueeze(1)], 1), torch.cat([values, v.unsqueeze(1)], 1)  # (R, S + 1, d)
         share = (
             self._heads(queries) @ self._heads(keys).transpose(-2, -1) / math.sqrt(self.d // self.heads)
         )  # (R, h, S, S + 1)
-        share = F.dropout(share.softmax(-1), self.dropout, self.training)
-        found = (share @ self._heads(values)).transpose(1, 2).flatten(2)  # (R, S, d)
-        new = memory + self.out(found)
-        new = new + self.think(new)
-        let_in, keep = (g.unsqueeze(1) + self.U(memory.tanh())).sigmoid().chunk(2, -1)  # (R, S, d) each
+        found = ((share.softmax(-1) * chance) @ self._heads(values)).transpose(1, 2).flatten(2)  # (R, S, d)
+        new = memory + of.out(found)
+        new = new + of.second(of.first(new).relu()).relu()
+        let_in, keep = (g.unsqueeze(1) + of.U(memory.tanh())).sigmoid().chunk(2, -1)  # (R, S, d) each
         return let_in * new.tanh() + keep * memory
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -96,19 +123,19 @@ class ConditionedNorm(nn.Module):
         super().__init__()
         self.gamma, self.beta = nn.Parameter(torch.ones(d)), nn.Parameter(torch.zeros(d))
 
-    def forward(self, x: Tensor, shift: Tensor) -> Tensor:
-        """x (R, T, d), shift (R, T, 2, d)."""
-        gamma, beta = shift.unbind(-2)
+    def forward(self, x: Tensor, shift: tuple[Tensor, Tensor]) -> Tensor:
+        """x and the two shifts (R, T, d)."""
+        gamma, beta = shift
         return (self.gamma + gamma) * standardise(x) + (self.beta + beta)
 
 
 class Conditioning(nn.Module):
-    """f_gamma and f_beta of all norms at once: 2n perceptrons (S d -> d -> d), of which all read the same memory."""
+    """f_gamma and f_beta of all norms: 2n perceptrons (S d -> d -> d), of which all read the same memory."""
 
     def __init__(self, norms: int, slots: int, d: int) -> None:
         super().__init__()
         self.norms, self.d = norms, d
-        self.first = nn.Linear(slots * d, 2 * norms * d)
+        self.first = Linear(slots * d, 2 * norms * d)
         self.second = nn.Parameter(torch.empty(2 * norms, d, d))  # (2n, in, out)
         self.bias = nn.Parameter(torch.empty(2 * norms, d))
         for one in (*self.first.weight.data.split(d), *self.second.data):
@@ -116,13 +143,12 @@ class Conditioning(nn.Module):
         for bias in (self.first.bias, self.bias):
             nn.init.constant_(bias, 0.1)
 
-    def forward(self, memory: Tensor) -> Tensor:
-        """(R, T, S, d) -> (n, R, T, 2, d)."""
-        R, T = memory.shape[:2]
-        inner = self.first(memory.flatten(0, 1).flatten(1)).relu()  # (R T, 2 n d)
-        inner = inner.unflatten(1, (2 * self.norms, self.d)).transpose(0, 1)  # (2n, R T, d)
-        shifts = torch.baddbmm(self.bias.unsqueeze(1), inner, self.second)  # (2n, R T, d)
-        return shifts.view(self.norms, 2, R, T, self.d).permute(0, 2, 3, 1, 4)
+    def forward(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Memory (R, T, S, d) -> each norm's f_gamma and f_beta, (R, T, d)."""
+        inner = self.first(memory.flatten(2)).relu().split(self.d, -1)  # 2n of (R, T, d)
+        weights, biases = self.second.transpose(1, 2).unbind(0), self.bias.unbind(0)
+        told = [linear(x, weight, bias) for x, weight, bias in zip(inner, weights, biases)]
+        return list(zip(told[::2], told[1::2]))
 
 
 @dataclass(frozen=True)
@@ -142,13 +168,13 @@ class R2Gen(Reporter):
         super().__init__(encoder, words)
         d, h, inner, p = settings.width, settings.heads, settings.inner, settings.dropout
         self.width, self.layers = d, settings.layers
-        self.project = nn.Sequential(nn.Linear(encoder.width, d), nn.ReLU(), nn.Dropout(settings.patch_dropout))
+        self.project = nn.Sequential(Linear(encoder.width, d), nn.ReLU(), Dropout(settings.patch_dropout))
         self.among_patches = Encoder(settings.layers, d, h, inner, p)
         self.embed = WordEmbedding(words, d, p)
         self.memory = RelationalMemory(settings.slots, d, settings.memory_heads)
         self.conditioning = Conditioning(3 * settings.layers, settings.slots, d)
         self.decoder = Decoder([DecoderLayer(d, h, inner, p, ConditionedNorm) for _ in range(settings.layers)], d)
-        self.out = nn.Linear(d, words)
+        self.out = Linear(d, words)
         for part in (self.among_patches, self.embed, self.memory, self.decoder):
             xavier(part)
 
@@ -176,5 +202,5 @@ class R2Gen(Reporter):
         return Reading(self.out(hidden), hidden, mask, sight.with_features(patches, sight.overall))
 
     def _conditions(self, memory: Tensor) -> list[Conditions]:
-        shifts = self.conditioning(memory)  # (3 L, R, T, 2, d)
-        return [shifts[3 * layer : 3 * layer + 3].unbind(0) for layer in range(self.layers)]
+        shifts = self.conditioning(memory)  # 3 L
+        return [shifts[first : first + 3] for first in range(0, len(shifts), 3)]

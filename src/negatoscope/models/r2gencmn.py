@@ -27,6 +27,7 @@ from torch.nn import functional as F
 from negatoscope.models.base import Encoder as ImageEncoder
 from negatoscope.models.base import Reading, State, for_all, log_probabilities
 from negatoscope.models.layers import KeysValues, place, xavier
+from negatoscope.models.linear import Linear
 from negatoscope.models.past import PastState
 from negatoscope.models.transformer import Transformer, TransformerSettings
 from negatoscope.vision.sight import Sight
@@ -45,7 +46,7 @@ class Responding(nn.Module):
     def __init__(self, d: int, heads: int, top_k: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.heads, self.top_k, self.dropout = heads, top_k, dropout
-        self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
+        self.query, self.key, self.value, self.out = (Linear(d, d) for _ in range(4))
 
     def keys_values(self, memory: Tensor) -> KeysValues:
         """(M, d) -> (h, M, d / h) twice."""

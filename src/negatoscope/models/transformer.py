@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from negatoscope.models.base import Encoder as ImageEncoder
 from negatoscope.models.base import Reading, Reporter, log_probabilities
-from negatoscope.models.layers import Decoder, DecoderLayer, Encoder, WordEmbedding, xavier
+from negatoscope.models.layers import Decoder, DecoderLayer, Dropout, Encoder, WordEmbedding, xavier
+from negatoscope.models.linear import Linear
 from negatoscope.models.past import PastState
 from negatoscope.settings import Settings
 from negatoscope.studies.batch import Batch
@@ -42,11 +43,11 @@ class Transformer(Reporter):
         super().__init__(encoder, words)
         d, h, inner, p = settings.width, settings.heads, settings.inner, settings.dropout
         self.width = d
-        self.project = nn.Sequential(nn.Linear(encoder.width, d), nn.ReLU(), nn.Dropout(settings.patch_dropout))
+        self.project = nn.Sequential(Linear(encoder.width, d), nn.ReLU(), Dropout(settings.patch_dropout))
         self.among_patches = Encoder(settings.layers, d, h, inner, p)
         self.embed = WordEmbedding(words, d, p)
         self.decoder = Decoder([DecoderLayer(d, h, inner, p) for _ in range(settings.layers)], d)
-        self.out = nn.Linear(d, words)
+        self.out = Linear(d, words)
         for part in (self.among_patches, self.embed, self.decoder):
             xavier(part)
 

@@ -27,6 +27,7 @@ from negatoscope.errors import BadInput
 from negatoscope.models.base import Encoder as ImageEncoder
 from negatoscope.models.base import Reading, State, for_all, log_probabilities, per_study
 from negatoscope.models.layers import KeysValues, place, xavier
+from negatoscope.models.linear import Linear
 from negatoscope.models.past import PastState
 from negatoscope.models.prototypes import initial_prototypes, joint_features
 from negatoscope.models.r2gencmn import Responding
@@ -90,9 +91,9 @@ class XProNet(Transformer):
         )
         rows, wide = len(OBSERVATIONS) * settings.per_observation, encoder.width + settings.text_width
         self.prototypes = nn.Parameter(torch.randn(rows, wide))  # (14 P, D + text)
-        self.narrow = nn.Linear(wide, d)  # W_p
+        self.narrow = Linear(wide, d)  # W_p
         self.ask = Responding(d, settings.heads, settings.top_k)
-        self.join_patches, self.join_words = nn.Linear(2 * d, d), nn.Linear(2 * d, d)  # W_f
+        self.join_patches, self.join_words = Linear(2 * d, d), Linear(2 * d, d)  # W_f
         self.observe = nn.Linear(d, len(OBSERVATIONS))  # ours
         for part in (self.ask, self.join_words):
             xavier(part)

@@ -354,6 +354,10 @@ class _Training:
         set_optimizer_state_dict(
             self.wrapped, self.optimiser.optimizer, {"state": state, "param_groups": groups}, options=FULL
         )
+        for parameter, held in self.optimiser.optimizer.state.items():
+            for key, value in held.items():  # a fused step goes through memory: both must lie in the same order
+                if torch.is_tensor(value) and value.shape == parameter.shape and value.stride() != parameter.stride():
+                    held[key] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
     def _steps_done(self) -> int:
         return self.progress.epoch * len(self.loader) + self.progress.step

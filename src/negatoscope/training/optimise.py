@@ -27,10 +27,11 @@ def parameter_groups(learner: nn.Module, settings: TrainSettings) -> list[dict[s
 def make_optimiser(learner: nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:
     groups, decay = parameter_groups(learner, settings), settings.weight_decay
     if settings.optimiser == "adamw":
-        return torch.optim.AdamW(groups, weight_decay=decay)  # pyright: ignore[reportArgumentType]
+        return torch.optim.AdamW(groups, weight_decay=decay, fused=True)  # pyright: ignore[reportArgumentType]
     if settings.optimiser == "sgd":
         return torch.optim.SGD(groups, momentum=0.9, weight_decay=decay)  # pyright: ignore[reportArgumentType]
-    return torch.optim.Adam(groups, weight_decay=decay, amsgrad=settings.optimiser == "adam-amsgrad")  # pyright: ignore[reportArgumentType]
+    amsgrad = settings.optimiser == "adam-amsgrad"
+    return torch.optim.Adam(groups, weight_decay=decay, amsgrad=amsgrad, fused=True)  # pyright: ignore[reportArgumentType]
 
 
 def set_rates(groups: Iterable[dict[str, float]], factor: float) -> None:
