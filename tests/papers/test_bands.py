@@ -3,6 +3,7 @@ recipe."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,3 +108,15 @@ def test_bands_that_ship_are_readable_and_inside_out() -> None:
                 for band in rows.values():
                     assert len(band.seeds) >= 3
                     assert all(low < mean < high for low, mean, high in band.figures.values())
+
+
+def test_a_band_tells_on_what_its_runs_were_made(tmp_path: Path) -> None:
+    for seed, device in ((1, "NVIDIA H200"), (2, "cpu"), (3, "cpu")):
+        folder = tmp_path / f"seed-{seed}"
+        folder.mkdir()
+        about = {"finished": True, "epochs": 1, "of_epochs": 1, "seconds": 1.0, "torch": "2.11.0", "device": device}
+        (folder / "run.json").write_text(json.dumps(about), encoding="utf-8")
+    runs = tuple(f"seed-{seed}" for seed in (1, 2, 3))
+    row = replace(_result("nic", BLEU_4=[0.1, 0.2, 0.3]), runs=runs)
+    made = bands_of([row], ["BLEU-4"], "--set train.epochs=2", tmp_path)["nic"]
+    assert made.where == "NVIDIA H200 (torch 2.11.0), cpu (torch 2.11.0); --set train.epochs=2"

@@ -166,7 +166,7 @@ def test_check_passes_inside_and_fails_outside(made: Made, tmp_path: Path) -> No
     nothing = run.invoke(app, checking)
     assert nothing.exit_code == 2, nothing.output
     assert "--write-bands" in nothing.output
-    path = room.new_bands(made.table, "here", bands)
+    path = room.new_bands(made.table, made.into / "runs", "here", bands)
     inside = run.invoke(app, checking)
     assert inside.exit_code == 0, inside.output
     assert "0 left theirs" in inside.output

@@ -113,7 +113,7 @@ def reproduce(
         _tell(f"failed: {failed}")
     if write_bands:
         for one in done.tables:
-            _tell(f"bands: {room.new_bands(one, _where(device, said), bands)}")
+            _tell(f"bands: {room.new_bands(one, done.folder / 'runs', ' '.join(said[1:]) or 'nothing set', bands)}")
     if check:
         _check(done.tables, bands)
 
@@ -191,12 +191,6 @@ def _list(json: bool) -> None:
 
 def _tell(line: str) -> None:
     typer.echo(line, err=True)
-
-
-def _where(device: str, said: list[str]) -> str:
-    import torch
-
-    return f"torch {torch.__version__.split('+')[0]}, {device}; {' '.join(said[1:]) or 'nothing set'}"
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from scipy.stats import t as student
 
 from negatoscope.errors import WrongUse
 from negatoscope.papers.scoring import Result
+from negatoscope.papers.work import state_of
 from negatoscope.settings import Settings, read_settings, read_yaml
 from negatoscope.whole_files import write_text
 
@@ -97,8 +98,13 @@ def check(results: Sequence[Result], bands: Mapping[str, RowBand]) -> Checked:
     return Checked(held, tuple(left), tuple(without))
 
 
-def bands_of(results: Sequence[Result], columns: Sequence[str], where: str) -> dict[str, RowBand]:
-    """Of each row with three seeds or more. Raises WrongUse where there is none."""
+def bands_of(
+    results: Sequence[Result], columns: Sequence[str], settings: str, runs: Path = Path()
+) -> dict[str, RowBand]:
+    """Of each row with three seeds or more, its runs in the folder `runs`; `settings` as they were said.
+
+    Raises WrongUse where there is no such row.
+    """
     ready = [one for one in results if one.kind == "ours" and len(one.seeds) >= LEAST_SEEDS and one.figures]
     if not ready:
         raise WrongUse(f"no row was run with {LEAST_SEEDS} seeds", remedy="--seeds 1,2,3")
@@ -118,8 +124,15 @@ def bands_of(results: Sequence[Result], columns: Sequence[str], where: str) -> d
             mean = float(each.mean())
             half = max(half, 0.01 * abs(mean), 0.002)
             figures[column] = (round(mean - half, 4), round(mean, 4), round(mean + half, 4))
+        where = "; ".join(part for part in (_machines([runs / run for run in result.runs]), settings) if part)
         made[result.name] = RowBand(digest=result.digest, seeds=result.seeds, where=where, figures=figures)
     return made
+
+
+def _machines(runs: Sequence[Path]) -> str:
+    """What the runs themselves wrote down, not what this machine is."""
+    said = [state_of(run).about for run in runs]
+    return ", ".join(sorted({f"{one['device']} (torch {one['torch']})" for one in said if "device" in one}))
 
 
 def write_bands(path: Path, paper: str, table: str, data: str, bands: Mapping[str, RowBand]) -> None:

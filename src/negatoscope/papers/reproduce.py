@@ -115,10 +115,10 @@ def checked(done: Reproduced, bands: Path | None = None) -> Checked:
     return check(done.results, known)
 
 
-def new_bands(done: Reproduced, where: str, bands: Path | None = None) -> Path:
-    """Writes the bands of a table's rows from its finished runs."""
+def new_bands(done: Reproduced, runs: Path, settings: str, bands: Path | None = None) -> Path:
+    """Writes the bands of a table's rows from its finished runs, which lie in the folder `runs`."""
     path = bands or shipped_bands(done.paper)
-    write_bands(path, done.paper, done.table, done.data, bands_of(done.results, done.columns, where))
+    write_bands(path, done.paper, done.table, done.data, bands_of(done.results, done.columns, settings, runs))
     return path
 
 
