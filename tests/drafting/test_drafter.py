@@ -16,11 +16,12 @@ from negatoscope.drafting.drafter import Drafter
 from negatoscope.drafting.folder import draft_folder, studies_in
 from negatoscope.drafting.kept import load_drafter, save_drafter
 from negatoscope.drafting.measure import measure, write_split
-from negatoscope.errors import BadInput
+from negatoscope.drafting.training import train_drafter
+from negatoscope.errors import BadInput, WrongUse
 from negatoscope.studies.store import Store
 from negatoscope.studies.study import OBSERVATIONS
 
-from .conftest import images_of
+from .conftest import images_of, small_settings
 
 
 def some(store: Store, many: int) -> list[str]:
@@ -174,3 +175,20 @@ def test_measuring(drafter: Drafter, phantoms: Store) -> None:
     assert 0 <= found.reliability.error <= 1
     assert "Brier" in found.summary
     json.dumps(found.as_json())
+
+
+def test_each_study_is_answered_for_by_a_recogniser_that_did_not_learn_from_it(phantoms: Store, tmp_path: Path) -> None:
+    settings = small_settings(**{"folds": 2, "lessons.epochs": 1, "dictation.epochs": 1, "doubt_images": 20})
+    done = train_drafter(phantoms, tmp_path, settings, say=lambda _: None)
+    assert done.held_out == done.training == load_drafter(done.drafter).author.calibration.studies
+    parts = [load_file(tmp_path / f"part-{number}.safetensors") for number in (1, 2)]
+    places = torch.cat([one["place"] for one in parts])
+    assert places.sort().values.tolist() == list(range(done.training))
+    # Answers that are there are taken; of other settings they are refused.
+    said: list[str] = []
+    train_drafter(phantoms, tmp_path, settings, say=said.append)
+    assert not any(line.startswith("part") for line in said)
+    with pytest.raises(WrongUse, match="other settings"):
+        train_drafter(phantoms, tmp_path, small_settings(folds=2), say=lambda _: None)
+    with pytest.raises(WrongUse, match="one part"):
+        train_drafter(phantoms, tmp_path, small_settings(folds=1), say=lambda _: None)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from negatoscope.drafting.author import Author, AuthorSettings, best_limits
+from negatoscope.decoding import Written
+from negatoscope.drafting.author import Author, Authored, AuthorSettings, best_limits
 from negatoscope.drafting.calibration import Calibration, fit, held_out_probability, in_words, reliability, sigmoid
 from negatoscope.drafting.doubt import WAYS, Doubt, turned
 from negatoscope.drafting.library import Library
+from negatoscope.drafting.mending import mended, said_once
 from negatoscope.drafting.strangers import STRANGERS
 from negatoscope.drafting.wording import as_text, sentences_of
 from negatoscope.models.dictated import Dictated, DictatedSettings, Guided
@@ -69,17 +73,44 @@ def test_words_for_probabilities() -> None:
     ]  # fmt: skip
 
 
-@given(st.lists(st.floats(0.001, 0.999), min_size=1, max_size=12, unique=True))
-@settings(deadline=None)
-def test_the_best_limit_is_the_best_of_all(said: list[float]) -> None:
-    p = np.array(said)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 4.0]))
+@settings(deadline=None, max_examples=30)
+def test_limits_are_the_best_of_all_where_only_one_can_move(seed: int, common: float) -> None:
+    p = np.zeros((9, 3))
+    p[:, 1] = np.random.default_rng(seed).uniform(0.01, 0.99, 9)
 
     def expected(limit: float) -> float:
-        told = p > limit
-        return 2 * p[told].sum() / (told.sum() + p.sum())
+        said = p[:, 1] > limit
+        f1 = 2 * p[said, 1].sum() / (said.sum() + p[:, 1].sum())
+        return f1 / 3 + common * f1
 
-    best = max(expected(limit) for limit in [0.0, *said])
-    assert expected(float(best_limits(p[:, None])[0])) == pytest.approx(best)
+    best = max(expected(limit) for limit in [0.0, *p[:, 1]])
+    assert expected(float(best_limits(p, common)[1])) == pytest.approx(best)
+
+
+def test_no_single_limit_can_be_moved_to_something_better() -> None:
+    p = np.random.default_rng(3).beta(0.4, 3.0, (40, 5))
+
+    def expected(limits: np.ndarray) -> float:
+        alone, right, told, there = 0.0, 0.0, 0, 0.0
+        for k in range(1, 5):
+            said = [value for value in p[:, k] if value > limits[k]]
+            alone += 2 * sum(said) / (len(said) + p[:, k].sum()) / 5
+            right, told, there = right + sum(said), told + len(said), there + p[:, k].sum()
+        return alone + 0.5 * 2 * right / (told + there)
+
+    limits = best_limits(p, 0.5)
+    for k in range(1, 5):
+        for value in [0.0, *p[:, k]]:
+            moved = limits.copy()
+            moved[k] = value
+            assert expected(moved) <= expected(limits) + 1e-12
+    assert expected(best_limits(p, 0.0)) < expected(limits)
+
+
+def test_what_is_never_likely_is_never_asked_for() -> None:
+    limits = best_limits(np.zeros((5, 3)), 0.5)
+    assert not (np.full((5, 3), 0.999) > limits).any()
 
 
 class Space:
@@ -146,6 +177,85 @@ def test_a_study_is_expected_to_read_like_its_neighbours() -> None:
     np.testing.assert_allclose(
         library.expected_places(found, 3)[0], np.mean([places[k].numpy() for k in nearest], 0), atol=1e-5
     )
+
+
+def test_neighbours_bear_witness() -> None:
+    vectors = torch.tensor([[1.0, 0.1], [0.9, -0.1], [-1.0, 0.2], [-0.8, -0.3]])
+    findings = torch.zeros(4, 14)
+    findings[:2, 4] = 1
+    library = Library.of(list("abcd"), vectors, torch.zeros(4, 1), findings)
+    cosines = library.cosines(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
+    found = library.log_odds(cosines).double().numpy()
+    for row in range(2):
+        weights = np.exp(8 * cosines[row].numpy().astype(float))
+        share = (weights[:2].sum() / weights.sum() * 4 + 0.5 * 10) / 14
+        assert found[row, 4] == pytest.approx(np.log(share / (1 - share)), abs=1e-4)
+    assert np.isfinite(found).all()
+    assert library.nearest_with(cosines[1], 4, 5).sort().values.tolist() == [0, 1]
+
+
+def test_what_was_asked_and_not_named_is_said_in_a_sentence_more() -> None:
+    words = ("<unk>", ".", "clear", "heart", "lung", "no")
+    mine = replace(author(), vocabulary=Vocabulary(words))
+    mine.library.findings[1, OBSERVATIONS.index("Cardiomegaly")] = True
+    asked = np.zeros((3, 14), bool)
+    asked[[0, 1], OBSERVATIONS.index("Cardiomegaly")] = True
+    asked[2, 0] = True
+
+    def numbers(text: str) -> tuple[int, ...]:
+        return tuple(mine.vocabulary.number(word) for word in text.split())
+
+    def draft(text: str) -> Authored:
+        return Authored(text, (), numbers(text), tuple(-float(k) for k in range(len(text.split()))))
+
+    told = []
+
+    def write(alone: np.ndarray, places: torch.Tensor) -> list[list[Written]]:
+        told.append((alone, places))
+        return [[Written(numbers("lung clear . heart . clear ."), -1.0, (-0.5,) * 8)] for _ in alone]
+
+    drafts = [draft("no heart . lung clear ."), draft("heart ."), draft("no heart .")]
+    cosines = torch.tensor([[0.1, 0.9]] * 3)
+    found = mended(mine, drafts, asked, cosines, np.zeros((3, 3)), write)
+    assert [one.report for one in found] == ["heart . lung clear .", "heart .", "no heart ."]
+    assert found[0].words == numbers("heart . lung clear .")
+    assert found[0].log_probabilities == (-0.5, -0.5, -3.0, -4.0, -5.0)
+    ((alone, places),) = told  # of one study alone, in the way of the one study that had it
+    assert alone.sum() == 1
+    assert alone[0, OBSERVATIONS.index("Cardiomegaly")]
+    torch.testing.assert_close(places, mine.library.places[[1]])
+
+
+def test_what_is_said_twice_is_said_once() -> None:
+    mine = replace(author(), vocabulary=Vocabulary(("<unk>", ".", "clear", "heart", "lung", "no")))
+
+    def draft(*sentences: tuple[str, float]) -> Authored:
+        words = tuple(mine.vocabulary.number(word) for text, _ in sentences for word in text.split())
+        likely = tuple(value for text, value in sentences for _ in text.split())
+        return Authored("", ("Cardiomegaly",), words, likely)
+
+    twice = draft(("heart .", -0.9), ("lung clear .", -0.1), ("heart heart .", -0.2), ("lung clear .", -0.3))
+    once = said_once(mine, twice)
+    assert once.report == "lung clear . heart heart . lung clear ."  # a normal sentence names nothing: it stays
+    assert once.log_probabilities == (-0.1, -0.1, -0.1, -0.2, -0.2, -0.2, -0.3, -0.3, -0.3)
+    assert once.asked == ("Cardiomegaly",)
+    alone = draft(("heart .", -0.9))
+    assert said_once(mine, alone).words == alone.words
+
+
+def test_the_surest_findings_are_asked_for_together() -> None:
+    mine = author(at_once=2)
+    mine.limits[:] = 0.1
+    p = np.zeros((2, 14))
+    p[0, [3, 5, 7, 9]] = 0.2, 0.9, 0.3, 0.15
+    asked = mine.asked(p)
+    assert np.flatnonzero(asked[0]).tolist() == [3, 5, 7, 9]
+    first = mine._first(asked, p)
+    assert np.flatnonzero(first[0]).tolist() == [5, 7]
+    assert np.flatnonzero(first[1]).tolist() == [0]  # No Finding does not count
+    p[1, OBSERVATIONS.index("Support Devices")] = 0.5
+    asked = mine.asked(p)
+    assert mine._first(asked, p)[1].sum() == 2
 
 
 def test_no_finding_is_asked_for_where_nothing_else_is() -> None:

@@ -59,7 +59,9 @@ class _Verbs(TyperGroup):
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 _say(f"{error.filename or 'writing'}: the disk is full; free some space and run the same command again")
-            elif isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError):
+            elif isinstance(
+                error, FileNotFoundError | FileExistsError | PermissionError | NotADirectoryError | IsADirectoryError
+            ):
                 _say(f"{error.filename}: {(error.strerror or 'cannot be read').lower()}")
             else:
                 raise

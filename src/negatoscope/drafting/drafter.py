@@ -26,7 +26,7 @@ from negatoscope.drafting.look import look
 from negatoscope.drafting.views import Sides, told_apart
 from negatoscope.drafting.wording import as_text, sentence_as_text, sentences_of
 from negatoscope.errors import BadInput
-from negatoscope.models.recogniser import Answers, Recogniser
+from negatoscope.models.recogniser import Recogniser
 from negatoscope.studies.study import OBSERVATIONS
 from negatoscope.vision.prepare import prepare, read_grey
 
@@ -104,7 +104,8 @@ class Drafter:
         beside = self.recogniser.together(looked.pooled, study, sides.lateral, len(studies))
         answers, vectors = self.recogniser(beside), self.recogniser.narrow(beside)
         cosines = self.author.library.cosines(vectors)
-        authored = self.author.write(answers.findings, cosines)
+        evidence = self.author.evidence(answers.findings, cosines)
+        authored = self.author.write(evidence, cosines)
         doubts = self.doubt.warnings(looked.stages)
         for row, (name, paths) in enumerate(studies):
             mine = (study == row).nonzero().squeeze(1).tolist()
@@ -116,14 +117,15 @@ class Drafter:
                 authored[row].report,
                 as_text(authored[row].report),
                 sentences,
-                self._observed(answers, row, authored[row]),
+                self._observed(evidence[row : row + 1], authored[row]),
                 tuple(self.author.library.normals(cosines[row])),
                 views,
                 _warnings(views),
             )
 
-    def _observed(self, answers: Answers, row: int, authored: Authored) -> tuple[Observed, ...]:
-        said, low, high = self.author.calibration.probability(answers.findings[row : row + 1].numpy())
+    def _observed(self, evidence: np.ndarray, authored: Authored) -> tuple[Observed, ...]:
+        """Evidence (1, 14)."""
+        said, low, high = self.author.calibration.probability(evidence)
         return tuple(
             Observed(
                 name,

@@ -6,12 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from negatoscope.studies.study import OBSERVATIONS
 
 NEAREST = 3
+_WITNESSES, _NEARER, _DOUBT = 50, 8.0, 10.0
+"""So many studies tell what is found in studies like this one; e to the `_NEARER` times its cosine is the weight of
+each; as many as `_DOUBT` more say what the whole library says."""
 _SHARPNESS = 30.0
 """Of the softmax over cosines that shares nearness out."""
 
@@ -51,6 +55,16 @@ class Library:
         nearest = cosines.topk(min(among, len(self.ids)), 1).indices  # (n, among)
         return self.places[nearest].mean(1)
 
+    def log_odds(self, cosines: Tensor) -> Tensor:
+        """(n, N) -> (n, 14): how often the nearest studies have each observation."""
+        nearest = cosines.topk(min(_WITNESSES, len(self.ids)), 1)
+        weights = (nearest.values * _NEARER).softmax(1)  # (n, k)
+        found = self.findings.float()
+        share = torch.einsum("nk,nko->no", weights, found[nearest.indices])
+        many = nearest.values.shape[1]
+        pulled = (share * many + found.mean(0) * _DOUBT) / (many + _DOUBT)
+        return pulled.logit(eps=1e-3)
+
     def normals(self, cosines: Tensor) -> list[Near]:
         """The nearest studies without a finding; cosines (N,) of one study."""
         return self._near(cosines, self.findings[:, OBSERVATIONS.index("No Finding")])
@@ -58,6 +72,11 @@ class Library:
     def with_finding(self, cosines: Tensor, observation: str) -> list[Near]:
         """The nearest studies whose report names this observation."""
         return self._near(cosines, self.findings[:, OBSERVATIONS.index(observation)])
+
+    def nearest_with(self, cosines: Tensor, observation: int, many: int) -> Tensor:
+        """The rows of the nearest studies whose report names this observation."""
+        rows = self.findings[:, observation].nonzero().squeeze(1)
+        return rows[cosines[rows].topk(min(many, len(rows))).indices]
 
     def _near(self, cosines: Tensor, allowed: Tensor) -> list[Near]:
         rows = allowed.nonzero().squeeze(1)

@@ -97,14 +97,14 @@ def measure(
         rng = np.random.default_rng([seed, len(name)])
         drawn = torch.stack([prepare(draw(rng, size), size) for _ in range(strangers)])
         warned[name] = looked(drawn, name)
-    logits, lateral = _answers(drafter, studies, own, watch)
+    evidence, lateral = _answers(drafter, studies, own, watch)
     truth = np.array([[study.labels.get(name) == 1 for name in OBSERVATIONS] for study in studies])
     known = torch.tensor([one.view == "lateral" for study in studies for one in study.pictures])
     told = torch.tensor([one.view in ("frontal", "lateral") for study in studies for one in study.pictures])
     return Measured(
         warned,
-        reliability(held_out_probability(logits, truth, OBSERVATIONS), truth),
-        _auc(logits, truth),
+        reliability(held_out_probability(evidence, truth, OBSERVATIONS), truth),
+        _auc(evidence, truth),
         float((lateral == known)[told].float().mean()),
     )
 
@@ -143,14 +143,15 @@ def _phantoms(size: int, many: int) -> Tensor:
 
 @torch.inference_mode()
 def _answers(drafter: Drafter, studies: Sequence[Study], images: Tensor, watch: Watch) -> tuple[np.ndarray, Tensor]:
-    """Logits of the findings (n, 14), and which images are told to be lateral."""
+    """Evidence of the findings (n, 14), and which images are told to be lateral."""
     from negatoscope.drafting.views import told_apart
 
     row = torch.tensor([number for number, study in enumerate(studies) for _ in study.pictures])
     pooled = torch.cat([look(drafter.recogniser, part).pooled for part in _watched(images, watch)])
     lateral = told_apart(drafter.recogniser, pooled).lateral
     beside = drafter.recogniser.together(pooled, row, lateral, len(studies))
-    return drafter.recogniser(beside).findings.numpy(), lateral
+    cosines = drafter.author.library.cosines(drafter.recogniser.narrow(beside))
+    return drafter.author.evidence(drafter.recogniser(beside).findings, cosines), lateral
 
 
 def _watched(images: Tensor, watch: Watch) -> Iterator[Tensor]:
