@@ -119,6 +119,9 @@ class Space:
     def meaning(self, reports: list[str]) -> np.ndarray:
         return np.array([[one.split().count(word) for word in ("heart", "lung", "clear")] for one in reports], float)
 
+    def strange(self, text: str) -> int:
+        return text.count("clear heart")
+
 
 class Named:
     def label(self, report: str) -> dict[str, int]:
@@ -226,6 +229,27 @@ def test_what_was_asked_and_not_named_is_said_in_a_sentence_more() -> None:
     torch.testing.assert_close(places, mine.library.places[[1]])
 
 
+def test_a_sentence_that_breaks_is_not_taken_where_there_is_another() -> None:
+    mine = replace(author(), vocabulary=Vocabulary(("<unk>", ".", "clear", "heart", "lung", "no")))
+    mine.library.findings[:, OBSERVATIONS.index("Cardiomegaly")] = True
+    asked = np.zeros((1, 14), bool)
+    asked[0, OBSERVATIONS.index("Cardiomegaly")] = True
+
+    def numbers(text: str) -> tuple[int, ...]:
+        return tuple(mine.vocabulary.number(word) for word in text.split())
+
+    def write(alone: np.ndarray, _places: torch.Tensor) -> list[list[Written]]:
+        said = numbers("clear heart ."), numbers("heart heart .")
+        return [[Written(words, -1.0, (-0.5,) * 4) for words in said] for _ in alone]
+
+    lacking = Authored("lung .", (), numbers("lung ."), (-1.0, -1.0))
+    for expected in (np.zeros((1, 3)), np.array([[0.0, 0.0, 0.05]])):
+        (found,) = mended(mine, [lacking], asked, torch.tensor([[0.1, 0.9]]), expected, write)
+        assert found.report == "lung . heart heart ."
+    (found,) = mended(mine, [lacking], asked, torch.tensor([[0.1, 0.9]]), np.array([[0.0, 0.0, 9.0]]), write)
+    assert found.report == "lung . clear heart ."
+
+
 def test_what_is_said_twice_is_said_once() -> None:
     mine = replace(author(), vocabulary=Vocabulary(("<unk>", ".", "clear", "heart", "lung", "no")))
 
@@ -236,8 +260,8 @@ def test_what_is_said_twice_is_said_once() -> None:
 
     twice = draft(("heart .", -0.9), ("lung clear .", -0.1), ("heart heart .", -0.2), ("lung clear .", -0.3))
     once = said_once(mine, twice)
-    assert once.report == "lung clear . heart heart . lung clear ."  # a normal sentence names nothing: it stays
-    assert once.log_probabilities == (-0.1, -0.1, -0.1, -0.2, -0.2, -0.2, -0.3, -0.3, -0.3)
+    assert once.report == "lung clear . heart heart ."  # a normal sentence names nothing: it stays, once
+    assert once.log_probabilities == (-0.1, -0.1, -0.1, -0.2, -0.2, -0.2)
     assert once.asked == ("Cardiomegaly",)
     alone = draft(("heart .", -0.9))
     assert said_once(mine, alone).words == alone.words

@@ -8,6 +8,7 @@
                phi^ . phi_i: each says what was asked for in the way of one of them
     score(c)   phi^ . phi(c)  -  w (findings that c names and was not asked for, the reverse, and those of which one
                sentence of c says that they are there and another that they are not)
+               -  s (runs of words in c that no report has)
 
 Of many findings the surest few are asked for together, the others alone, and what the best draft does not name is said
 in a sentence more (`mending.py`).
@@ -49,6 +50,8 @@ class MeaningSpace(Protocol):
 
     def meaning(self, reports: Sequence[str]) -> np.ndarray: ...
 
+    def strange(self, text: str) -> int: ...
+
 
 class Reader(Protocol):
     """What a report names (the CheXpert labeler)."""
@@ -70,6 +73,8 @@ class AuthorSettings(Settings):
     """So many findings the writer is asked for together, those furthest above their limits; the others each alone."""
     obey: float = Field(default=0.1, ge=0)
     """w."""
+    smooth: float = Field(default=0.02, ge=0)
+    """How much each run of two or three words counts against a draft that hardly any training report has."""
     common: float = Field(default=0.5, ge=0)
     """How much all findings together weigh beside each observation by itself when limits are set (`best_limits`): 0
     asks for rare ones that can hardly be told, and much in vain."""
@@ -167,7 +172,9 @@ class Author:
         named = self.named(different)
         against_itself = np.array([self._against_itself(report) for report in different])
         wrong = (named[row] != asked[study]).sum(1) + against_itself[row]
-        return (self.space.meaning(different)[row] * expected[study]).sum(1) - self.settings.obey * wrong
+        strange = np.array([self.space.strange(report) for report in different])[row]
+        fitting = (self.space.meaning(different)[row] * expected[study]).sum(1)
+        return fitting - self.settings.obey * wrong - self.settings.smooth * strange
 
     def _against_itself(self, report: str) -> int:
         said = [self.reader.label(sentence) for sentence in sentences_of(report)]

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 _WAYS = 3
 """Nearest studies with the finding, in whose ways it is said."""
-_LIKELY = 0.1
-"""How much the mean log-probability of a sentence's words counts beside the report's phi^ . phi."""
+_LIKELY, _STRANGE = 0.1, 0.1
+"""How much the mean log-probability of a sentence's words, and each run of words that reports do not have, count beside
+the report's phi^ . phi."""
 _OF_THE_LUNGS = {"Lung Lesion", "Lung Opacity", "Edema", "Consolidation", "Pneumonia", "Atelectasis"}
 _CLEAR = re.compile(r"\blungs?\b.*\bclear\b|\bclear\b.*\blungs?\b")
 """A labeler reads no single finding's absence here; a reader does."""
@@ -45,9 +46,12 @@ class Said:
 
 
 def said_once(author: Author, draft: Authored) -> Authored:
-    """Without the sentences that name nothing but what others of the draft name as well; the least likely goes first.
-    What the draft names as a whole stays the same."""
-    sentences = sentences_in(author, draft.words, draft.log_probabilities)
+    """Each sentence once, and none that names nothing but what others of the draft name as well; the least likely goes
+    first. What the draft names as a whole stays the same."""
+    different: dict[str, Said] = {}
+    for one in sentences_in(author, draft.words, draft.log_probabilities):
+        different.setdefault(one.text, one)
+    sentences = list(different.values())
     named = author.named([one.text for one in sentences])
     named[:, OBSERVATIONS.index("No Finding")] = False
     left = list(range(len(sentences)))
@@ -91,7 +95,7 @@ def mended(
         if fitting:
             joined = [_joined(author, kept[row], said, OBSERVATIONS[k]) for said in fitting]
             scores = author.space.meaning([one.report for one in joined]) @ expected[row]
-            scores = scores + _LIKELY * np.array([one.likely for one in fitting])
+            scores += [_LIKELY * one.likely - _STRANGE * author.space.strange(one.text) for one in fitting]
             kept[row] = joined[int(scores.argmax())]
     return kept
 

@@ -80,6 +80,11 @@ class Subjects:
         counted = [ngrams_of(report) for report in reports]
         return np.asarray(gram_vectors(counted, self.grams, self.rarity) @ self.directions)
 
+    def strange(self, text: str) -> int:
+        """How many of its runs of two and three words hardly any training report has: where a sentence breaks."""
+        known = set(self.grams)
+        return sum(gram not in known for gram in ngrams_of(text) if 1 <= gram.count(" ") <= 2)
+
     def lessons(self, studies: Sequence[Study]) -> Lessons:
         reports = [CLEANINGS[self.settings.cleaning](study.report) for study in studies]
         said = [ngrams_of(report) for report in reports]
