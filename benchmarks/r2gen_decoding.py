@@ -99,7 +99,9 @@ def main() -> None:
     features = torch.randn(said.studies, 2, 49, 2048).abs() * 0.5
     present = torch.ones(said.studies, 2, dtype=torch.bool)
     batch = Batch(tuple(map(str, range(said.studies))), present, features=features)
-    print(f"log-probabilities of the same words at most {apart(theirs, ours):.1e} apart")
+    difference = apart(theirs, ours)
+    print(f"log-probabilities of the same words at most {difference:.1e} apart")
+    assert difference < 1e-4
     low = copy.deepcopy(ours).bfloat16()  # once, not at every product
 
     authors = Peer(lambda: authors_words(theirs, batch))

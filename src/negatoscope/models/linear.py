@@ -101,9 +101,9 @@ class InALoop:
         self.read: list[Tensor] = []
         biases: Any = _Biases.apply(weight, bias, self.read, turns, rows)
         self.biases = iter(biases.unbind(0))
-        self.weight = weight.detach().to(autocast_dtype(weight))
+        self.weight = weight.detach().to(autocast_dtype(weight)).t()  # (in, out)
 
     def __call__(self, x: Tensor) -> Tensor:
         rows = x.flatten(0, -2).to(self.weight.dtype)
         self.read.append(rows.detach())
-        return (linear(rows, self.weight) + next(self.biases)).unflatten(0, x.shape[:-1])
+        return torch.addmm(next(self.biases), rows, self.weight).unflatten(0, x.shape[:-1])
