@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,11 @@ class Subjects:
 
     def strange(self, text: str) -> int:
         """How many of its runs of two and three words hardly any training report has: where a sentence breaks."""
-        known = set(self.grams)
-        return sum(gram not in known for gram in ngrams_of(text) if 1 <= gram.count(" ") <= 2)
+        return sum(gram not in self._known for gram in ngrams_of(text) if 1 <= gram.count(" ") <= 2)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.grams)
 
     def lessons(self, studies: Sequence[Study]) -> Lessons:
         reports = [CLEANINGS[self.settings.cleaning](study.report) for study in studies]
