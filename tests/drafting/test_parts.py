@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -116,7 +117,7 @@ def test_what_is_never_likely_is_never_asked_for() -> None:
 class Space:
     """Places of reports by the count of three words."""
 
-    def meaning(self, reports: list[str]) -> np.ndarray:
+    def meaning(self, reports: Sequence[str]) -> np.ndarray:
         return np.array([[one.split().count(word) for word in ("heart", "lung", "clear")] for one in reports], float)
 
     def strange(self, text: str) -> int:
