@@ -127,7 +127,8 @@ def test_from_pictures_to_scores(small: Callable[..., Recipe], source: Path, tmp
         validate_every=30,
         batch=9,
         schedule={"kind": "constant"},
-        seed=12,  # 45 pictures are few: about half of the seeds name six or fewer; this one was picked because it names all nine
+        # 45 pictures are few: about half of the seeds name six or fewer. This one was picked because it names all nine.
+        seed=12,
     )
     recipe.losses[1]["gamma"] = 0.0
     run = loop.train(recipe, tmp_path / "run")
